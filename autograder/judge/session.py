@@ -1,0 +1,274 @@
+"""One long-lived pytest session that runs the hidden tests of an exercise again for every solution.
+
+The session lives in a thread of its own: pytest's run loop waits for work there, as a pytest-xdist worker's does, so that authors have
+fixtures, parametrize and marks while a test costs about a millisecond. The judge decides whose fault a failure is.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from autograder.exercises.registry import CourseFault, Exercise, Solution
+from autograder.judge.draw import Draw, derive
+from autograder.judge.faults import Fault, MachineFault, Mismatch, StudentFault
+from autograder.judge.student import Call, Channel, Direct, Student
+from autograder.judge.verdict import Outcome
+from autograder.text import Text
+
+T = TypeVar("T")
+
+_OPTIONS = [
+    "--import-mode=importlib",
+    "--capture=no",
+    "--disable-plugin-autoload",
+    "--strict-markers",
+    *(f"-pno:{plugin}" for plugin in ("cacheprovider", "terminal", "faulthandler", "logging", "warnings")),
+    *(f"-pno:{plugin}" for plugin in ("threadexception", "unraisableexception", "junitxml", "doctest")),
+]
+_HANGS_BEFORE_GIVING_UP = 2
+_DECISIVE = frozenset({Fault.MISSING, Fault.UNFINISHED})  # after these, every other test of the exercise would say the same
+
+
+@dataclass
+class HiddenTest:
+    """A test function with all its parameters."""
+
+    name: str
+    text: Text
+    weight: float
+    after: tuple[str, ...]
+    items: list[pytest.Item] = field(default_factory=list)
+
+
+@dataclass
+class Run:
+    """One hidden test on one solution."""
+
+    test: HiddenTest
+    outcome: Outcome
+    text: Text | None = None
+    fault: Fault | None = None
+    calls: list[Call] = field(default_factory=list)
+    leak: Any = None
+    problem: str | None = None  # for the instructor: what is wrong with the course
+
+
+class Judge:
+    """Runs hidden tests on solutions. One per process; use as a context manager.
+
+    Raises CourseFault when a hidden test cannot be collected or names an exercise that does not exist.
+    """
+
+    def __init__(self, tests: Path, exercises: dict[str, Exercise]) -> None:
+        self.exercises = exercises
+        self._plugin = _Plugin()
+        self._thread = threading.Thread(target=self._main, args=(tests,), name="hidden tests", daemon=True)
+        self._thread.start()
+        self._plugin.ready.wait()
+        self.tests = self._sorted(self._plugin)
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the session."""
+        self._plugin.work.put(None)
+        self._thread.join()
+
+    def solution(self, exercise: Exercise, solution: Solution) -> Channel:
+        """A channel to one of the course's own solutions, run in this process."""
+        return Direct({exercise.name: solution})
+
+    def run(self, name: str, channel: Callable[[], Channel], seed: int) -> Iterator[Run]:
+        """The hidden tests of one exercise on the solution behind ``channel()``, which is asked for anew before every test.
+
+        A test whose prerequisite failed is not checked. After a stub, a missing name or two hangs the rest is not checked either.
+        """
+        passed: set[str] = set()
+        hangs, decided = 0, False
+        for test in self.tests[name]:
+            if decided or not passed.issuperset(test.after):
+                yield Run(test, Outcome.NOT_CHECKED)
+                continue
+            run = self._call(lambda test=test: self._run(name, test, channel, seed))  # type: ignore[misc]
+            if run.outcome is Outcome.PASSED:
+                passed.add(test.name)
+            hangs += run.fault is Fault.TIMEOUT
+            decided = run.fault in _DECISIVE or hangs >= _HANGS_BEFORE_GIVING_UP
+            yield run
+
+    # --- in the session's thread ------------------------------------------------------------------------------------------------------
+
+    def _run(self, name: str, test: HiddenTest, channel: Callable[[], Channel], seed: int) -> Run:
+        run = Run(test, Outcome.PASSED)
+        for item in test.items:
+            attempt = self._attempt(item, name, channel(), seed)
+            run.calls += attempt.student._calls
+            if attempt.error is not None:
+                self._settle(run, attempt.error, item, name, seed)
+                break
+        return run
+
+    def _settle(self, run: Run, error: BaseException, item: pytest.Item, name: str, seed: int) -> None:
+        """Decide whose fault a failure is. What fails with the reference in the student's place too is the course's."""
+        run.outcome, run.text = Outcome.FAILED, getattr(error, "text", None)
+        if isinstance(error, StudentFault):
+            run.fault = error.kind
+        elif isinstance(error, MachineFault):
+            run.outcome, run.text = Outcome.MACHINE_FAULT, None
+        elif isinstance(error, CourseFault) or self._attempt(item, name, self._reference(name), seed).error is not None:
+            run.outcome = Outcome.COURSE_FAULT
+            run.problem = f"{item.nodeid}: {type(error).__name__}: {error}"
+        else:
+            run.fault, run.leak = Fault.VALUE, getattr(error, "report", None)
+            if not isinstance(error, AssertionError):
+                run.text = _UNUSABLE
+
+    def _reference(self, name: str) -> Channel:
+        return self.solution(self.exercises[name], self.exercises[name].reference)
+
+    def _attempt(self, item: pytest.Item, name: str, channel: Channel, seed: int) -> _Attempt:
+        seed = derive(seed, item.nodeid)
+        twin = self._reference(name)
+        attempt = _Attempt(Student(channel, twin, seed), Student(self._reference(name), None, seed), Draw(seed))
+        self._plugin.attempt = attempt
+        runtestprotocol(item, log=False, nextitem=None)
+        return attempt
+
+    # --- the session ------------------------------------------------------------------------------------------------------------------
+
+    def _main(self, tests: Path) -> None:
+        try:
+            code = pytest.main([*_OPTIONS, f"--rootdir={tests}", f"--confcutdir={tests}", f"-c{os.devnull}", str(tests)], [self._plugin])
+            if not self._plugin.ready.is_set():
+                self._plugin.problems.append(f"pytest ended with {code} while collecting {tests}")
+        except BaseException as error:
+            self._plugin.problems.append(f"{type(error).__name__}: {error}")
+        finally:
+            self._plugin.ready.set()
+
+    def _call(self, function: Callable[[], T]) -> T:
+        future: Future[T] = Future()
+        self._plugin.work.put((function, future))
+        return future.result()
+
+    def _sorted(self, plugin: _Plugin) -> dict[str, list[HiddenTest]]:
+        problems = list(plugin.problems)
+        tests: dict[str, dict[str, HiddenTest]] = {}
+        for item in plugin.items:
+            mark = item.get_closest_marker("exercise")
+            if mark is None or mark.args[0] not in self.exercises:
+                problems.append(f"{item.nodeid}: expected @pytest.mark.exercise with one of {', '.join(self.exercises)}")
+                continue
+            name = getattr(item, "originalname", item.name)
+            try:
+                test = tests.setdefault(mark.args[0], {}).setdefault(name, _hidden_test(item, name))
+            except ValueError as error:
+                problems.append(f"{item.nodeid}: {error}")
+                continue
+            unknown = set(test.after) - set(tests[mark.args[0]])
+            if unknown:
+                problems.append(f"{item.nodeid}: @pytest.mark.after names {', '.join(unknown)}, no test above it")
+            test.items.append(item)
+        if problems:
+            self.close()
+            raise CourseFault("hidden tests: " + "; ".join(problems))
+        return {name: list(found.values()) for name, found in tests.items()}
+
+
+_UNUSABLE = Text(zh="结果的数值不对，检查无法继续。", en="The values of the result are wrong; the check could not go on.")
+
+
+@dataclass
+class _Attempt:
+    """What the fixtures give to one run of one test, and what it raised."""
+
+    student: Student
+    reference: Student
+    draw: Draw
+    error: BaseException | None = None
+
+
+def _hidden_test(item: pytest.Item, name: str) -> HiddenTest:
+    weight = item.get_closest_marker("weight")
+    after = item.get_closest_marker("after")
+    return HiddenTest(
+        name,
+        Text.of_docstring(getattr(item, "function", item).__doc__),
+        float(weight.args[0]) if weight else 1.0,
+        tuple(after.args) if after else (),
+    )
+
+
+class _Plugin:
+    """What pytest calls: marks, fixtures, and the run loop that waits for work."""
+
+    def __init__(self) -> None:
+        self.ready = threading.Event()
+        self.work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+        self.items: list[pytest.Item] = []
+        self.problems: list[str] = []
+        self.attempt: _Attempt | None = None
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.addinivalue_line("markers", "exercise(name): the exercise that the test belongs to")
+        config.addinivalue_line("markers", "weight(n): the test's share of the points, 1 unless told")
+        config.addinivalue_line("markers", "after(name, ...): tests of the same class that must pass first")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.problems.append(f"{report.nodeid}: {report.longrepr}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.items = session.items
+        self.ready.set()
+        while (job := self.work.get()) is not None:
+            function, future = job
+            try:
+                future.set_result(function())
+            except BaseException as error:
+                future.set_exception(error)
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport:
+        error = call.excinfo.value if call.excinfo else None
+        if error is not None and self.attempt is not None and self.attempt.error is None:
+            self.attempt.error = error
+        # pytest's own report would print the traceback, at twenty times the cost of the test
+        outcome: Literal["passed", "failed"] = "passed" if error is None else "failed"
+        return pytest.TestReport(item.nodeid, item.location, item.keywords, outcome, None, call.when)
+
+    @pytest.fixture
+    def student(self) -> Student:
+        """The student's solution."""
+        return self._current.student
+
+    @pytest.fixture
+    def reference(self) -> Student:
+        """The reference, behind the same interface."""
+        return self._current.reference
+
+    @pytest.fixture
+    def draw(self) -> Draw:
+        """Random inputs for this submission and test."""
+        return self._current.draw
+
+    @property
+    def _current(self) -> _Attempt:
+        assert self.attempt is not None, "hidden tests run in the judge only"
+        return self.attempt
