@@ -1,0 +1,117 @@
+"""The process that runs a student's notebook: an ordinary ipykernel behind :mod:`~autograder.sandbox.lockdown`.
+
+Two ways lead here: a fresh interpreter (``python -m autograder.sandbox.kernel FD…``) or a fork of the warm parent.
+Either hands over open files and nothing else: the sockets are made and listened on by the judge, outside, so that no
+directory of the judge's is visible in the sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING, Any
+
+import zmq
+from ipykernel.iostream import IOPubThread
+from ipykernel.kernelapp import IPKernelApp
+from jupyter_client.session import Session
+
+from autograder.sandbox import lockdown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+AGENT_FD_VARIABLE = "AUTOGRADER_AGENT_FD"
+"""Environment variable with the number of the listening socket behind ``Sandbox.agent_path``."""
+
+CHANNELS = ("shell", "iopub", "stdin", "control")
+
+
+class _CappedSession(Session):  # type: ignore[misc]
+    """Shortens a single huge print, which the judge would refuse as a whole. A courtesy: the judge has its own cap."""
+
+    most: int
+
+    def send(self, stream: Any, msg_or_type: Any, content: Any = None, *args: Any, **options: Any) -> Any:
+        if msg_or_type == "stream" and content and len(content["text"]) > self.most:
+            content = {**content, "text": content["text"][: self.most] + "\n[…]\n"}
+        return super().send(stream, msg_or_type, content, *args, **options)
+
+
+class SandboxedKernelApp(IPKernelApp):  # type: ignore[misc]
+    """ipykernel on sockets that the judge already listens on, without files of its own and without a heartbeat."""
+
+    listeners: dict[int, int]
+
+    def _try_bind_socket(self, s: Any, port: int) -> int:
+        # libzmq then listens on this file; the address only has to be well formed.
+        s.setsockopt(zmq.USE_FD, self.listeners[port])
+        s.bind(f"ipc://{self.ip}-{port}")
+        return port
+
+    def init_control(self, context: Any) -> None:
+        super().init_control(context)
+        # The debugger's way back to the shell channel leads through a path that does not exist in here.
+        self.debug_shell_socket.disconnect(self.shell_socket.getsockopt(zmq.LAST_ENDPOINT))
+
+    def init_connection_file(self) -> None:
+        """The connection comes with the spec."""
+
+    def write_connection_file(self, **kwargs: Any) -> None:
+        """No file: the judge knows the connection."""
+
+    def init_heartbeat(self) -> None:
+        """The judge watches the process itself."""
+
+    def log_connection_info(self) -> None:
+        """Nobody else is to connect."""
+
+
+def run(spec_fd: int, report_fd: int, agent_fd: int, *listeners: int) -> None:
+    """Confine this process, report to the judge, and serve the notebook until the kernel ends.
+
+    ``listeners`` are the sockets of :data:`CHANNELS` in order, ports 1, 2, …
+    """
+    report = socket.socket(fileno=report_fd)
+    try:
+        spec, contents = lockdown.load(spec_fd)
+        lockdown.confine(spec, contents)
+    except Exception as error:  # whatever it is, the judge must hear of it, and nothing of the student's may run
+        report.send(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode())
+        os._exit(1)
+    os.set_inheritable(agent_fd, False)
+    os.environ[AGENT_FD_VARIABLE] = str(agent_fd)
+    if not spec.namespaces:
+        _without_sockets()
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(spec.threads)
+    report.send(b"{}")
+    report.close()
+    _serve(spec, listeners)
+
+
+def _serve(spec: lockdown.Spec, listeners: Sequence[int]) -> None:
+    app = SandboxedKernelApp.instance(
+        transport="ipc", ip=spec.connection["ip"], **{f"{name}_port": port for port, name in enumerate(CHANNELS, 1)}
+    )
+    app.listeners = dict(enumerate(listeners, 1))
+    app.session = _CappedSession(parent=app, key=str(spec.connection["key"]).encode())
+    app.session.most = spec.output_bytes // 8  # of characters that JSON may write as six bytes
+    app.initialize(["--HistoryManager.hist_file=:memory:", "--IPKernelApp.parent_handle=0"])
+    app.start()
+
+
+def _without_sockets() -> None:
+    """Without namespaces no socket may be made at all, and libzmq aborts when ipykernel makes one for subprocesses'
+    output. There are no subprocesses then either."""
+
+    def no_pipe(self: Any) -> None:
+        self._pipe_flag = False
+
+    IOPubThread._setup_pipe_in = no_pipe
+
+
+if __name__ == "__main__":
+    run(*map(int, sys.argv[1:]))

@@ -1,0 +1,312 @@
+"""What jupyter_client and nbclient see of a sandbox: a kernel manager, its provisioner, and a client that is bounded.
+
+nbclient and nbgrader use it without a change, by traits alone::
+
+    NotebookClient(notebook, km=box.kernel_manager)                                     # a sandbox already started
+    NotebookClient(notebook, kernel_manager_class=kernel_manager_class(limits, warm))   # one that it starts itself
+
+No kernelspec needs to be installed, and the one a notebook names does not matter: what runs is our own ipykernel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+import zmq
+import zmq.asyncio
+from jupyter_client.asynchronous import AsyncKernelClient
+from jupyter_client.channels import AsyncZMQSocketChannel
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import KernelProvisionerBase
+from traitlets import Bool, DottedObjectName, Instance, Type
+
+from autograder.sandbox.limits import Limits
+from autograder.sandbox.sandbox import Sandbox
+from autograder.sandbox.warm import WarmParent
+
+_READY_SECONDS = 60.0
+_POLL_SECONDS = 0.01
+_QUEUED_MESSAGES = 64
+_DEPTH = 16
+_OUTPUTS = frozenset({"stream", "display_data", "update_display_data", "execute_result", "error"})
+
+
+class _Channel(AsyncZMQSocketChannel):  # type: ignore[misc]
+    """A channel whose messages a student writes: a malformed one is as if it had not been sent."""
+
+    async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            if not await self.socket.poll(None if left is None else int(left * 1000)):
+                raise Empty
+            frames = await self.socket.recv_multipart()
+            message = self._read(frames)
+            if message is not None:
+                return message
+
+    def _read(self, frames: list[bytes]) -> dict[str, Any] | None:
+        try:
+            _, parts = self.session.feed_identities(frames)
+            message: dict[str, Any] = self.session.deserialize(parts)
+        except Exception:  # of any kind: parsing what a hostile process has sent
+            return None
+        wanted = (message.get(key) for key in ("header", "parent_header", "metadata", "content"))
+        return message if all(isinstance(part, dict) for part in wanted) else None
+
+
+class _ShellChannel(_Channel):
+    """Says when a cell's reply has come."""
+
+    on_reply: Callable[[], None] | None = None
+
+    def _read(self, frames: list[bytes]) -> dict[str, Any] | None:
+        message = super()._read(frames)
+        if self.on_reply and message is not None and message["header"].get("msg_type") == "execute_reply":
+            self.on_reply()
+        return message
+
+
+class _OutputChannel(_Channel):
+    """Drops outputs, unread, once a notebook has sent more than it may."""
+
+    allowance: int | None = None
+    truncated = False
+
+    def _read(self, frames: list[bytes]) -> dict[str, Any] | None:
+        assert self.allowance is not None
+        size = sum(map(len, frames))
+        if size > self.allowance and self._is_output(frames):
+            self.truncated = True
+            return None
+        message = super()._read(frames)
+        if message is not None and message["header"].get("msg_type") in _OUTPUTS:
+            self.allowance -= size
+        return message
+
+    @staticmethod
+    def _is_output(frames: list[bytes]) -> bool:
+        try:
+            header = json.loads(frames[frames.index(b"<IDS|MSG>") + 2][: 1 << 16])
+            return header["msg_type"] in _OUTPUTS
+        except (ValueError, IndexError, KeyError, TypeError):
+            return True
+
+
+class SandboxClient(AsyncKernelClient):  # type: ignore[misc]
+    """A client without jupyter_client's fixed waits, with bounded messages and a clock on every cell.
+
+    The clock: a cell that has not ended after ``limits.cell_seconds`` is interrupted, and the sandbox killed if that
+    does not help, whatever timeout the caller uses. Requests marked ``silent``, the judge's own, have no clock.
+    """
+
+    shell_channel_class = Type(_ShellChannel)
+    stdin_channel_class = Type(_Channel)
+    control_channel_class = Type(_Channel)
+    iopub_channel_class = Type(_OutputChannel)
+
+    sandbox: Sandbox = Instance(Sandbox)
+
+    @property
+    def output_truncated(self) -> bool:
+        """Whether outputs were dropped because the notebook had used up ``limits.output_bytes``."""
+        return self.iopub_channel.truncated
+
+    def start_channels(self, shell: bool = True, iopub: bool = True, stdin: bool = True, **_: Any) -> None:
+        """Open the channels; there is no heartbeat, since the sandbox watches the process itself."""
+        super().start_channels(shell=shell, iopub=iopub, stdin=stdin, hb=False, control=True)
+
+    async def wait_for_ready(self, timeout: float | None = None) -> None:
+        """Return as soon as the kernel has answered. Raises RuntimeError when it dies or does not in time."""
+        end = time.monotonic() + (timeout or _READY_SECONDS)
+        while time.monotonic() < end:
+            if not self.sandbox.alive():
+                raise RuntimeError("Kernel died before replying to kernel_info")
+            self.kernel_info()
+            try:
+                reply = await self.shell_channel.get_msg(timeout=1)
+                if reply["header"]["msg_type"] == "kernel_info_reply":
+                    await self.iopub_channel.get_msg(timeout=0.2)  # proves that this channel is open too
+                    self._handle_kernel_info_reply(reply)
+                    return
+            except Empty:
+                pass
+        raise RuntimeError("Kernel didn't respond in time")
+
+    def execute(self, code: str, silent: bool = False, **options: Any) -> Any:
+        """Send a cell's code; its clock runs until the kernel has answered, or until the next cell."""
+        if not silent:
+            self.sandbox.start_clock(self, self.sandbox.limits.cell_seconds)
+        return super().execute(code, silent=silent, **options)
+
+    def stop_channels(self) -> None:
+        """Close the channels."""
+        self.sandbox.stop_clock(self)
+        super().stop_channels()
+
+    @property
+    def shell_channel(self) -> _ShellChannel:
+        """The channel of requests and replies."""
+        channel: _ShellChannel = super().shell_channel
+        channel.on_reply = lambda: self.sandbox.stop_clock(self)
+        return channel
+
+    @property
+    def iopub_channel(self) -> _OutputChannel:
+        """The channel of outputs."""
+        channel: _OutputChannel = super().iopub_channel
+        if channel.allowance is None:
+            channel.allowance = self.sandbox.limits.output_bytes
+        return channel
+
+    def _context_default(self) -> zmq.asyncio.Context:
+        context = super()._context_default()
+        # Bounds what a flood can pile up here before anybody reads it.
+        context.setsockopt(zmq.MAXMSGSIZE, 2 * self.sandbox.limits.output_bytes)
+        context.setsockopt(zmq.RCVHWM, _QUEUED_MESSAGES)
+        return context
+
+
+class SandboxProvisioner(KernelProvisionerBase):  # type: ignore[misc]
+    """jupyter_client's handle on the processes of a sandbox."""
+
+    sandbox: Sandbox | None = Instance(Sandbox, allow_none=True)
+
+    @property
+    def has_process(self) -> bool:
+        """Whether there is a sandbox that has not been waited for."""
+        return self.sandbox is not None
+
+    async def poll(self) -> int | None:
+        """None while the kernel runs, else its return code."""
+        if self.sandbox is None:
+            return 0
+        if self.sandbox.alive():
+            return None
+        death = self.sandbox.died_of
+        return -(death.status or 9) if death is None or death.cause != "exit" else death.status
+
+    async def wait(self) -> int | None:
+        """Wait for the end of the kernel; the sandbox is then gone."""
+        while (returncode := await self.poll()) is None:
+            await asyncio.sleep(_POLL_SECONDS)
+        await self.kill()
+        self.sandbox = None
+        return returncode
+
+    async def send_signal(self, signum: int) -> None:
+        """An interrupt reaches the kernel; any other signal ends the sandbox."""
+        if self.sandbox is None:
+            return
+        if signum == signal.SIGINT:
+            self.sandbox.interrupt()
+        elif signum != 0:
+            await self.kill()
+
+    async def kill(self, restart: bool = False) -> None:
+        """End the sandbox."""
+        if self.sandbox is not None:
+            await asyncio.to_thread(self.sandbox.kill)
+
+    async def terminate(self, restart: bool = False) -> None:
+        """End the sandbox: there is nothing a kernel might have to save."""
+        await self.kill()
+
+    async def cleanup(self, restart: bool = False) -> None:
+        """End the sandbox, also when the kernel has died by itself and nobody has killed it."""
+        await self.kill()
+
+    async def launch_kernel(self, cmd: list[str], **options: Any) -> dict[str, Any]:
+        """Never called: the manager starts the sandbox, which needs no command."""
+        raise NotImplementedError
+
+
+class SandboxKernelManager(AsyncKernelManager):  # type: ignore[misc]
+    """A kernel manager whose kernel is a :class:`~autograder.sandbox.Sandbox`."""
+
+    client_class = DottedObjectName("autograder.sandbox.manager.SandboxClient")
+    client_factory = Type(klass=SandboxClient, default_value=SandboxClient)
+
+    limits = Instance(Limits, args=())
+    warm = Instance(WarmParent, allow_none=True)
+    allow_unsandboxed = Bool(False, config=True, help="Run notebooks without isolation where none is possible.")
+    sandbox: Sandbox | None = Instance(Sandbox, allow_none=True)
+
+    @classmethod
+    def of(cls, sandbox: Sandbox) -> SandboxKernelManager:
+        """A manager of a sandbox that runs already."""
+        manager = cls(limits=sandbox.limits)
+        manager._attach(sandbox)
+        return manager
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        """Always the same, whatever is installed and whatever the notebook names."""
+        return KernelSpec(display_name="Python 3", language="python", interrupt_mode="signal")
+
+    async def start_kernel(self, *, cwd: str | None = None, **_: Any) -> None:
+        """Start a sandbox with a copy of the files in ``cwd``. Raises SandboxUnavailable."""
+        files = read_files(Path(cwd), self.limits.disk_bytes) if cwd else {}
+        sandbox = Sandbox(self.limits, warm=self.warm, files=files, allow_unsandboxed=self.allow_unsandboxed)
+        await asyncio.to_thread(sandbox.start)
+        self._attach(sandbox)
+
+    _async_start_kernel = start_kernel  # by which name a restart calls it
+
+    def client(self, **options: Any) -> SandboxClient:
+        """A client of the kernel, not yet connected."""
+        return super().client(sandbox=self.sandbox, **options)
+
+    def _attach(self, sandbox: Sandbox) -> None:
+        self._attempted_start = True
+        self._launch_args = {}
+        self.shutting_down = False
+        self.sandbox = sandbox
+        self.kernel_id = self.kernel_id or sandbox.run_dir.name
+        self.provisioner = SandboxProvisioner(
+            parent=self, kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, sandbox=sandbox
+        )
+        self.session.key = b""
+        self.load_connection_info(sandbox.connection_info)
+
+    async def _async_wait(self, pollinterval: float = _POLL_SECONDS) -> None:
+        while await self._async_is_alive():
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+def kernel_manager_class(
+    limits: Limits, warm: WarmParent | None = None, allow_unsandboxed: bool = False
+) -> type[SandboxKernelManager]:
+    """A class to set as ``kernel_manager_class`` of nbclient's NotebookClient or nbgrader's Execute."""
+
+    class ConfiguredKernelManager(SandboxKernelManager):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(limits=limits, warm=warm, allow_unsandboxed=allow_unsandboxed, **options)
+
+    return ConfiguredKernelManager
+
+
+def read_files(directory: Path, most_bytes: int) -> dict[str, bytes]:
+    """The regular files below a directory, by relative name, as far as they fit; links are left out, not followed."""
+    files: dict[str, bytes] = {}
+    pending = [directory]
+    while pending:
+        current = pending.pop()
+        for entry in os.scandir(current):
+            if entry.is_dir(follow_symlinks=False) and len(Path(entry.path).relative_to(directory).parts) < _DEPTH:
+                pending.append(Path(entry.path))
+            elif entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size <= most_bytes:
+                with open(entry.path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW)) as file:
+                    content = file.read(most_bytes)
+                most_bytes -= len(content)
+                files[str(Path(entry.path).relative_to(directory))] = content
+    return files
