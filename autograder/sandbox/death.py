@@ -37,6 +37,11 @@ class Death:
         return cls("exit", returncode) if returncode >= 0 else cls("signal", -returncode)
 
     @property
+    def returncode(self) -> int | None:
+        """The inverse of :meth:`of_status`."""
+        return -self.status if self.cause == "signal" and self.status else self.status
+
+    @property
     def text(self) -> Text:
         """A sentence for the report."""
         name: object = self.status

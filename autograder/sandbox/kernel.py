@@ -29,7 +29,7 @@ AGENT_FD_VARIABLE = "AUTOGRADER_AGENT_FD"
 CHANNELS = ("shell", "iopub", "stdin", "control")
 
 
-class _CappedSession(Session):  # type: ignore[misc]
+class _CappedSession(Session):
     """Shortens a single huge print, which the judge would refuse as a whole. A courtesy: the judge has its own cap."""
 
     most: int
@@ -40,7 +40,7 @@ class _CappedSession(Session):  # type: ignore[misc]
         return super().send(stream, msg_or_type, content, *args, **options)
 
 
-class SandboxedKernelApp(IPKernelApp):  # type: ignore[misc]
+class SandboxedKernelApp(IPKernelApp):
     """ipykernel on sockets that the judge already listens on, without files of its own and without a heartbeat."""
 
     listeners: dict[int, int]
@@ -52,7 +52,7 @@ class SandboxedKernelApp(IPKernelApp):  # type: ignore[misc]
         return port
 
     def init_control(self, context: Any) -> None:
-        super().init_control(context)
+        super().init_control(context)  # type: ignore[no-untyped-call]
         # The debugger's way back to the shell channel leads through a path that does not exist in here.
         self.debug_shell_socket.disconnect(self.shell_socket.getsockopt(zmq.LAST_ENDPOINT))
 
@@ -99,8 +99,8 @@ def _serve(spec: lockdown.Spec, listeners: Sequence[int]) -> None:
     app.listeners = dict(enumerate(listeners, 1))
     app.session = _CappedSession(parent=app, key=str(spec.connection["key"]).encode())
     app.session.most = spec.output_bytes // 8  # of characters that JSON may write as six bytes
-    app.initialize(["--HistoryManager.hist_file=:memory:", "--IPKernelApp.parent_handle=0"])
-    app.start()
+    app.initialize(["--HistoryManager.hist_file=:memory:", "--IPKernelApp.parent_handle=0"])  # type: ignore[no-untyped-call]
+    app.start()  # type: ignore[no-untyped-call]
 
 
 def _without_sockets() -> None:
@@ -110,7 +110,7 @@ def _without_sockets() -> None:
     def no_pipe(self: Any) -> None:
         self._pipe_flag = False
 
-    IOPubThread._setup_pipe_in = no_pipe
+    IOPubThread._setup_pipe_in = no_pipe  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

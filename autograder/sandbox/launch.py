@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from autograder.sandbox import bubblewrap
 from autograder.sandbox.limits import Limits
@@ -142,7 +143,8 @@ def in_namespaces(
         undo.callback(os.close, first)
         if warm is not None:
             # bubblewrap names its first process before it has mounted anything; an echo proves that all is in place.
-            assert child.stdin is not None and child.stdout is not None
+            assert child.stdin
+            assert child.stdout
             os.write(child.stdin.fileno(), b"\n")
             if not select.select([child.stdout], [], [], _START_SECONDS)[0] or not os.read(child.stdout.fileno(), 1):
                 raise LaunchError("bubblewrap did not finish its set-up")
@@ -205,7 +207,7 @@ def _await_kernel(report: socket.socket, process: int | None) -> int:
     """
     deadline = time.monotonic() + _START_SECONDS
     credentials = struct.Struct("3i")
-    watched = [report] if process is None else [report, process]
+    watched: list[Any] = [report] if process is None else [report, process]
     while True:
         ready = select.select(watched, [], [], max(0.0, deadline - time.monotonic()))[0]
         if report in ready:

@@ -18,15 +18,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from queue import Empty
-from typing import Any
+from typing import Any, cast
 
 import zmq
 import zmq.asyncio
-from jupyter_client.asynchronous import AsyncKernelClient
+from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.channels import AsyncZMQSocketChannel
+from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
-from jupyter_client.provisioning import KernelProvisionerBase
+from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from traitlets import Bool, DottedObjectName, Instance, Type
 
 from autograder.sandbox.limits import Limits
@@ -102,7 +103,7 @@ class _OutputChannel(_Channel):
             return True
 
 
-class SandboxClient(AsyncKernelClient):  # type: ignore[misc]
+class SandboxClient(AsyncKernelClient):
     """A client without jupyter_client's fixed waits, with bounded messages and a clock on every cell.
 
     The clock: a cell that has not ended after ``limits.cell_seconds`` is interrupted, and the sandbox killed if that
@@ -114,16 +115,18 @@ class SandboxClient(AsyncKernelClient):  # type: ignore[misc]
     control_channel_class = Type(_Channel)
     iopub_channel_class = Type(_OutputChannel)
 
-    sandbox: Sandbox = Instance(Sandbox)
+    sandbox = Instance(Sandbox)
 
     @property
     def output_truncated(self) -> bool:
         """Whether outputs were dropped because the notebook had used up ``limits.output_bytes``."""
         return self.iopub_channel.truncated
 
-    def start_channels(self, shell: bool = True, iopub: bool = True, stdin: bool = True, **_: Any) -> None:
-        """Open the channels; there is no heartbeat, since the sandbox watches the process itself."""
-        super().start_channels(shell=shell, iopub=iopub, stdin=stdin, hb=False, control=True)
+    def start_channels(
+        self, shell: bool = True, iopub: bool = True, stdin: bool = True, hb: bool = False, control: bool = True
+    ) -> None:
+        """Open the channels; never the heartbeat, since the sandbox watches the process itself."""
+        super().start_channels(shell, iopub, stdin, False, control)
 
     async def wait_for_ready(self, timeout: float | None = None) -> None:
         """Return as soon as the kernel has answered. Raises RuntimeError when it dies or does not in time."""
@@ -142,7 +145,7 @@ class SandboxClient(AsyncKernelClient):  # type: ignore[misc]
                 pass
         raise RuntimeError("Kernel didn't respond in time")
 
-    def execute(self, code: str, silent: bool = False, **options: Any) -> Any:
+    def execute(self, code: str, silent: bool = False, **options: Any) -> Any:  # type: ignore[override]
         """Send a cell's code; its clock runs until the kernel has answered, or until the next cell."""
         if not silent:
             self.sandbox.start_clock(self, self.sandbox.limits.cell_seconds)
@@ -176,10 +179,10 @@ class SandboxClient(AsyncKernelClient):  # type: ignore[misc]
         return context
 
 
-class SandboxProvisioner(KernelProvisionerBase):  # type: ignore[misc]
+class SandboxProvisioner(KernelProvisionerBase):
     """jupyter_client's handle on the processes of a sandbox."""
 
-    sandbox: Sandbox | None = Instance(Sandbox, allow_none=True)
+    sandbox = Instance(Sandbox, allow_none=True)
 
     @property
     def has_process(self) -> bool:
@@ -193,7 +196,7 @@ class SandboxProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         if self.sandbox.alive():
             return None
         death = self.sandbox.died_of
-        return -(death.status or 9) if death is None or death.cause != "exit" else death.status
+        return -signal.SIGKILL if death is None or death.status is None else death.returncode
 
     async def wait(self) -> int | None:
         """Wait for the end of the kernel; the sandbox is then gone."""
@@ -225,12 +228,12 @@ class SandboxProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         """End the sandbox, also when the kernel has died by itself and nobody has killed it."""
         await self.kill()
 
-    async def launch_kernel(self, cmd: list[str], **options: Any) -> dict[str, Any]:
+    async def launch_kernel(self, cmd: list[str], **options: Any) -> KernelConnectionInfo:
         """Never called: the manager starts the sandbox, which needs no command."""
         raise NotImplementedError
 
 
-class SandboxKernelManager(AsyncKernelManager):  # type: ignore[misc]
+class SandboxKernelManager(AsyncKernelManager):
     """A kernel manager whose kernel is a :class:`~autograder.sandbox.Sandbox`."""
 
     client_class = DottedObjectName("autograder.sandbox.manager.SandboxClient")
@@ -239,7 +242,7 @@ class SandboxKernelManager(AsyncKernelManager):  # type: ignore[misc]
     limits = Instance(Limits, args=())
     warm = Instance(WarmParent, allow_none=True)
     allow_unsandboxed = Bool(False, config=True, help="Run notebooks without isolation where none is possible.")
-    sandbox: Sandbox | None = Instance(Sandbox, allow_none=True)
+    sandbox = Instance(Sandbox, allow_none=True)
 
     @classmethod
     def of(cls, sandbox: Sandbox) -> SandboxKernelManager:
@@ -253,7 +256,7 @@ class SandboxKernelManager(AsyncKernelManager):  # type: ignore[misc]
         """Always the same, whatever is installed and whatever the notebook names."""
         return KernelSpec(display_name="Python 3", language="python", interrupt_mode="signal")
 
-    async def start_kernel(self, *, cwd: str | None = None, **_: Any) -> None:
+    async def start_kernel(self, *, cwd: str | None = None, **_: Any) -> None:  # type: ignore[override]
         """Start a sandbox with a copy of the files in ``cwd``. Raises SandboxUnavailable."""
         files = read_files(Path(cwd), self.limits.disk_bytes) if cwd else {}
         sandbox = Sandbox(self.limits, warm=self.warm, files=files, allow_unsandboxed=self.allow_unsandboxed)
@@ -262,8 +265,8 @@ class SandboxKernelManager(AsyncKernelManager):  # type: ignore[misc]
 
     _async_start_kernel = start_kernel  # by which name a restart calls it
 
-    def client(self, **options: Any) -> SandboxClient:
-        """A client of the kernel, not yet connected."""
+    def client(self, **options: Any) -> AsyncKernelClient:  # type: ignore[override]
+        """A :class:`SandboxClient`, not yet connected."""
         return super().client(sandbox=self.sandbox, **options)
 
     def _attach(self, sandbox: Sandbox) -> None:
@@ -276,7 +279,7 @@ class SandboxKernelManager(AsyncKernelManager):  # type: ignore[misc]
             parent=self, kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, sandbox=sandbox
         )
         self.session.key = b""
-        self.load_connection_info(sandbox.connection_info)
+        self.load_connection_info(cast(KernelConnectionInfo, sandbox.connection_info))
 
     async def _async_wait(self, pollinterval: float = _POLL_SECONDS) -> None:
         while await self._async_is_alive():

@@ -119,7 +119,7 @@ def _try(tier: Tier, programs: list[str]) -> Probe:
         spec_file.write(spec.dump())
         spec_file.flush()
         read, write = os.pipe()
-        wrapper = bubblewrap.command(programs[0], limits, may_change_user=True) + ["--"] if programs else []
+        wrapper = [*bubblewrap.command(programs[0], limits, may_change_user=True), "--"] if programs else []
         program = str(Path(lockdown.__file__).resolve())
         try:
             result = subprocess.run(

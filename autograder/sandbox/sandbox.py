@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autograder.sandbox import bubblewrap, launch
 from autograder.sandbox.death import Cause, Death
@@ -134,11 +134,13 @@ class Sandbox:
     def start_clock(self, key: object, seconds: float, grace: float = _GRACE_SECONDS) -> None:
         """Interrupt the kernel after ``seconds`` from now and kill it after ``grace`` more, unless stopped before."""
         now = time.monotonic()
-        self._deadlines[key] = (now + seconds, now + seconds + grace)
+        with self._lock:
+            self._deadlines[key] = (now + seconds, now + seconds + grace)
 
     def stop_clock(self, key: object) -> None:
         """Stop the clock that was started with this key, if it still runs."""
-        self._deadlines.pop(key, None)
+        with self._lock:
+            self._deadlines.pop(key, None)
 
     @property
     def tier(self) -> Tier:
@@ -158,10 +160,10 @@ class Sandbox:
         return self.run_dir / "agent.sock"
 
     @property
-    def connection_info(self) -> dict[str, str | int | bytes]:
+    def connection_info(self) -> dict[str, Any]:
         """What a Jupyter connection file holds."""
-        ports: dict[str, str | int | bytes] = {f"{name}_port": port for port, name in enumerate(_CHANNELS, 1)}
-        address: dict[str, str | int | bytes] = {"transport": "ipc", "ip": str(self.run_dir / "k"), "hb_port": 9}
+        ports = {f"{name}_port": port for port, name in enumerate(_CHANNELS, 1)}
+        address = {"transport": "ipc", "ip": str(self.run_dir / "k"), "hb_port": 9}  # there is no heartbeat
         return {**address, **ports, "key": self._key.encode(), "signature_scheme": "hmac-sha256"}
 
     @property
@@ -248,7 +250,8 @@ class Sandbox:
 
     def _watch(self, stdio: int) -> None:
         """Until the kernel ends, by itself or because it was killed."""
-        assert self._processes is not None and self._meter is not None
+        assert self._processes
+        assert self._meter
         end = time.monotonic() + self.limits.notebook_seconds
         poll = select.poll()
         poll.register(self._processes.kernel, select.POLLIN)
@@ -264,15 +267,20 @@ class Sandbox:
             if now - sampled < _TICK_SECONDS / 2:
                 continue  # woken by what it writes, not by the clock
             sampled = now
-            passed = "time" if now > end else self._meter.sample()
-            for block, (interrupt_at, kill_at) in list(self._deadlines.items()):
-                if now > kill_at:
-                    passed = "time"
-                elif now > interrupt_at and self._deadlines.pop(block, None):
-                    self._deadlines[block] = (kill_at, kill_at)
-                    self.interrupt()
+            passed = "time" if now > end or self._clocks_ran_out(now) else self._meter.sample()
             if passed is not None:
                 self._end(passed)
+
+    def _clocks_ran_out(self, now: float) -> bool:
+        """Interrupt the kernel for each clock that has just run out; whether one has gone on past its grace."""
+        with self._lock:
+            for key, (interrupt_at, kill_at) in self._deadlines.items():
+                if now > kill_at:
+                    return True
+                if now > interrupt_at and self._processes is not None:
+                    self._deadlines[key] = (kill_at, kill_at)
+                    self._processes.interrupt()
+        return False
 
     def _end(self, cause: Cause) -> None:
         with self._lock:
@@ -281,7 +289,8 @@ class Sandbox:
                 self._processes.kill()
 
     def _bury(self, stdio: int) -> None:
-        assert self._processes is not None and self._meter is not None
+        assert self._processes
+        assert self._meter
         returncode, cpu_seconds = self._processes.bury()
         self._meter.usage.cpu_seconds = max(self._meter.usage.cpu_seconds, cpu_seconds)
         self._listen_to(stdio)

@@ -7,8 +7,13 @@ import errno
 import tempfile
 from functools import cache
 
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 # Kernel interfaces that no notebook needs and that exploits, persistence or unaccounted memory come through.
-_REFUSED = """
+_REFUSED = _names("""
     ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise userfaultfd bpf perf_event_open
     io_uring_setup io_uring_enter io_uring_register keyctl add_key request_key
     mount umount2 pivot_root move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr chroot setns unshare
@@ -16,14 +21,14 @@ _REFUSED = """
     syslog open_by_handle_at name_to_handle_at fanotify_init iopl ioperm settimeofday clock_settime clock_adjtime
     adjtimex sethostname setdomainname vhangup lookup_dcookie modify_ldt personality
     memfd_create memfd_secret shmget shmat shmctl msgget msgsnd semget semop semtimedop mq_open
-""".split()
+""")
 
 # Without a PID namespace: nothing that reaches another process, and no way to be forgotten by the one that kills it.
-_REFUSED_WITHOUT_NAMESPACES = """
+_REFUSED_WITHOUT_NAMESPACES = _names("""
     kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal process_mrelease
     sched_setscheduler sched_setparam sched_setattr setpriority ioprio_set move_pages migrate_pages
     socket fork vfork execve execveat
-""".split()
+""")
 
 _CLONE_THREAD, _CLONE_NEWUSER = 0x10000, 0x10000000
 _TIOCSTI, _FIOSETOWN, _SIOCSPGRP = 0x5412, 0x8901, 0x8902

@@ -10,6 +10,7 @@ course's, and reads from its starter alone. A request is a word and open files::
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -24,13 +25,22 @@ import tempfile
 _libc = ctypes.CDLL(None, use_errno=True)
 
 # What a kernel imports anyway, and what it would import at the first cell, completion or traceback.
-_KERNEL = """
-    IPython.core.interactiveshell IPython.core.completer IPython.core.debugger IPython.core.magics
-    IPython.core.pylabtools asyncio comm.base_comm ipykernel.debugger ipykernel.ipkernel ipykernel.kernelapp
-    ipykernel.zmqshell matplotlib_inline.config pdb sqlite3 tornado.platform.asyncio zmq.asyncio
-    zmq.eventloop.zmqstream autograder.sandbox.kernel
-""".split()
-_LIBRARIES = ("numpy", "torch")
+_USUAL = (
+    "IPython.core.completer",
+    "IPython.core.debugger",
+    "IPython.core.magics",
+    "IPython.core.pylabtools",
+    "autograder.sandbox.kernel",
+    "ipykernel.debugger",
+    "ipykernel.ipkernel",
+    "matplotlib_inline.config",
+    "numpy",
+    "pdb",
+    "sqlite3",
+    "torch",
+    "tornado.platform.asyncio",
+    "zmq.asyncio",
+)
 
 # mount, cgroup, uts, ipc, pid, net; and user, but for root, whose sandboxes have none.
 _NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
@@ -39,11 +49,9 @@ _NAMESPACES |= 0x10000000 if os.geteuid() != 0 else 0
 
 def main(control: socket.socket, preload: list[str]) -> None:
     """Import, say ``{"threads": n}``, then fork at each request until the other side is gone."""
-    for name in [*_KERNEL, *_LIBRARIES]:
-        try:
+    for name in _USUAL:
+        with contextlib.suppress(ImportError):
             importlib.import_module(name)
-        except ImportError:
-            pass
     try:
         for name in preload:
             importlib.import_module(name)
