@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import sys
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import zmq
@@ -85,6 +86,7 @@ def run(spec_fd: int, report_fd: int, agent_fd: int, *listeners: int) -> None:
     os.environ[AGENT_FD_VARIABLE] = str(agent_fd)
     if not spec.namespaces:
         _without_sockets()
+        tempfile.tempdir = spec.work  # found by trying otherwise, and a trial that cannot be removed counts as failed
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(spec.threads)
     report.send(b"{}")

@@ -232,7 +232,7 @@ def _main(spec_fd: int, report_fd: int) -> None:
         confine(spec, contents)
         report: dict[str, object] = {"reachable": reachable(spec), "landlock": landlock_abi()}
     except OSError as error:
-        report = {"error": str(error)}
+        report = {"error": str(error), "errno": error.errno}
     os.write(report_fd, json.dumps(report).encode())
 
 

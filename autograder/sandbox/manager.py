@@ -41,10 +41,10 @@ _DEPTH = 16
 _OUTPUTS = frozenset({"stream", "display_data", "update_display_data", "execute_result", "error"})
 
 
-class _Channel(AsyncZMQSocketChannel):  # type: ignore[misc]
+class _Channel(AsyncZMQSocketChannel):
     """A channel whose messages a student writes: a malformed one is as if it had not been sent."""
 
-    async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
+    async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:  # type: ignore[override]
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if end is None else max(0.0, end - time.monotonic())
@@ -133,7 +133,7 @@ class SandboxClient(AsyncKernelClient):
         end = time.monotonic() + (timeout or _READY_SECONDS)
         while time.monotonic() < end:
             if not self.sandbox.alive():
-                raise RuntimeError("Kernel died before replying to kernel_info")
+                raise RuntimeError(f"Kernel died before replying to kernel_info: {self.sandbox.last_words}")
             self.kernel_info()
             try:
                 reply = await self.shell_channel.get_msg(timeout=1)

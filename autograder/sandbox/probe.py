@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -140,6 +141,8 @@ def _try(tier: Tier, programs: list[str]) -> Probe:
     if not said:
         return _failed(tier, *_why(tier, result.stderr.decode(errors="replace").strip()))
     report = json.loads(said)
+    if report.get("errno") == errno.EACCES:
+        return _failed(tier, *_why(tier, report["error"]))
     if "error" in report:
         return _failed(tier, Text(zh="限制自身失败", en="confining itself failed"), report["error"])
     if report["reachable"]:
@@ -160,8 +163,9 @@ def _why(tier: Tier, message: str) -> tuple[Text, str]:
         )
     else:
         hint = Text(
-            zh=f"换成无特权用户以后不能运行 {sys.executable}(它所在的目录是否对其他用户可读?)",
-            en=f"{sys.executable} does not run as an unprivileged user (are its directories readable for others?)",
+            zh="无特权的用户读不到 Python 的安装目录(例如它在 root 的家目录下;装到 /opt 或 /usr/local)",
+            en="an unprivileged user cannot read the Python installation (as when it lies in root's home; install it "
+            "under /opt or /usr/local)",
         )
     return hint, message
 

@@ -26,7 +26,7 @@ _REFUSED = _names("""
 # Without a PID namespace: nothing that reaches another process, and no way to be forgotten by the one that kills it.
 _REFUSED_WITHOUT_NAMESPACES = _names("""
     kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal process_mrelease
-    sched_setscheduler sched_setparam sched_setattr setpriority ioprio_set move_pages migrate_pages
+    sched_setparam sched_setattr setpriority ioprio_set move_pages migrate_pages
     socket fork vfork execve execveat
 """)
 
@@ -34,7 +34,7 @@ _CLONE_THREAD, _CLONE_NEWUSER = 0x10000, 0x10000000
 _TIOCSTI, _FIOSETOWN, _SIOCSPGRP = 0x5412, 0x8901, 0x8902
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
 _O_TMPFILE = 0o20000000
-_AF_UNIX, _PR_SET_PDEATHSIG = 1, 1
+_AF_UNIX, _PR_SET_PDEATHSIG, _SCHED_OTHER = 1, 1, 0
 
 
 @cache
@@ -67,6 +67,7 @@ def program(namespaces: bool) -> str:
         for name in _REFUSED_WITHOUT_NAMESPACES:
             refuse(name, error=errno.EAGAIN if name in ("fork", "vfork") else errno.EPERM)
         refuse("clone", bits(0, _CLONE_THREAD, 0), error=errno.EAGAIN)
+        refuse("sched_setscheduler", sc.Arg(1, sc.NE, _SCHED_OTHER))  # libzmq aborts unless it may set the usual one
         refuse("socketpair", sc.Arg(0, sc.NE, _AF_UNIX))
         for name in ("prlimit64", "sched_setaffinity"):
             refuse(name, sc.Arg(0, sc.NE, 0))  # of itself only
