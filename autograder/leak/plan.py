@@ -1,0 +1,343 @@
+"""Where to look and in which order: from the plain setting to the odd ones, so that the first sighting is telling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from autograder.leak import patterns
+from autograder.leak.bench import Bench
+from autograder.leak.contract import Contract
+from autograder.leak.probes.batch import other_samples
+from autograder.leak.probes.finite import finite_rows
+from autograder.leak.probes.liveness import past_matters
+from autograder.leak.probes.mutation import edited_inputs
+from autograder.leak.probes.repeat import repeated_call
+from autograder.leak.probes.single import joint, matrix, single
+from autograder.leak.probes.suffix import EVERY_CUT, SOME_CUTS, suffix
+from autograder.leak.probes.truncation import prefix
+from autograder.leak.setting import Finding, Mode, Setting, Witness
+from autograder.leak.stage import Stage
+from autograder.leak.subject import Failed
+from autograder.text import Text
+
+R = TypeVar("R")
+LARGE, SMALL = 300.0, 0.1  # factors on all inputs: a fill of -1e4 loses to the first, saturation hides from the second
+STANDARD = (16, 32)  # lengths that code without a stated limit should take
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much of the grid is searched."""
+
+    T: int
+    lengths: tuple[int, ...]
+    batches: tuple[int, ...]  # batch sizes for the batch probe
+    plain: tuple[tuple[int, int], ...]  # (B, T) searched without folding
+    scaled: tuple[int, ...]  # lengths searched with all inputs scaled
+    train: tuple[int, ...]
+    zeros: bool
+
+
+EFFORTS = {
+    "quick": Effort(
+        T=8, lengths=(5, 9, 17), batches=(2,), plain=((1, 5), (4, 4)), scaled=(), train=(5,), zeros=False
+    ),
+    "full": Effort(
+        T=16,
+        lengths=(2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40),
+        batches=(2, 3, 4, 5, 8),
+        plain=((1, 5), (1, 8), (2, 8), (4, 4), (5, 5), (8, 8), (16, 16), (1, 33), (33, 33)),
+        scaled=(5, 8),
+        train=(3, 5, 8, 9, 17, 33),
+        zeros=True,
+    ),
+}
+REFUSED = Text(zh="不接受 {what}（{error}），因此没有检查。", en="It declines {what} ({error}), so nothing was looked at there.")
+FAILS = Text(zh="在 {what} 时出错（{error}），因此没有检查。", en="It fails at {what} ({error}), so nothing was looked at there.")
+ERROR = Text(zh="调用失败：{what}，{error}。", en="The call fails at {what}: {error}.")
+ERROR_MEANING = Text(
+    zh="其他设置下能运行。常见原因：遮罩或位置表的长度固定（少了 [:T, :T]），或批次轴对不上。长度本来有上限时用 max_T= 说明。",
+    en="Other settings run. Usual cause: a mask or position table of fixed length (no [:T, :T]), or a batch axis that "
+    "does not fit. If the length is meant to be bounded, say so with max_T=.",
+)
+NEVER_RUNS = Text(zh="没有一种设置能运行：先让它跑通。", en="No setting runs: first make the call work.")
+UNREPEATABLE = Text(
+    zh="同样的调用每次结果不同，因此无法判断有没有泄漏。",
+    en="The same call never gives the same output, so leaks could not be told apart.",
+)
+OVERFLOWS = Text(
+    zh="输入放大到 ×{scale:g} 时输出含 NaN 或无穷大。",
+    en="With all inputs x{scale:g} the output holds NaN or infinity.",
+)
+
+
+@dataclass
+class Search:
+    """One search: what was found, what was looked at, what is worth a remark."""
+
+    bench: Bench
+    effort: Effort
+    T: int
+    max_T: int | None
+    seed: int
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[Text] = field(default_factory=list)
+    searched: list[Setting] = field(default_factory=list)
+    failures: list[tuple[Setting, Failed]] = field(default_factory=list)
+    clean: dict[str, list[Setting]] = field(default_factory=dict)  # per input, before its first leak
+    main: Stage | None = None
+    matrix: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
+    matrix_setting: Setting | None = None
+
+    def steps(self) -> Iterator[float]:
+        """Run everything, reporting the share done after each step. Stops where nothing further can be told."""
+        bench, mode = self.bench, self.bench.subject.modes[0]
+        start = self._first_that_runs(mode)
+        if start is None:
+            self._never_runs()
+            return
+        yield 0.02
+        modes = [m for m in bench.subject.modes if self._calibrate(replace(start, mode=m))]
+        yield 0.1
+        if bench.contract.expect != "none":
+            plan = list(self._grid(start, modes))
+            for i, (setting, folded, scales) in enumerate(plan):
+                self._look(setting, folded, scales)
+                yield 0.1 + 0.6 * (i + 1) / len(plan)
+        if mode in modes:
+            self.main = bench.stage(start, folded=True)
+            if bench.contract.expect != "none":
+                self._try(lambda: self._singles(self.main), start)
+                yield 0.85
+                self._try(lambda: self._prefixes(start), start)
+        self.findings += edited_inputs(bench)
+        self._errors(start)
+        if mode in modes:
+            self._try(lambda: self._conclude(start), start)
+        yield 1.0
+
+    def _first_that_runs(self, mode: Mode) -> Setting | None:
+        """The plainest setting in which the function runs at all."""
+        for T in dict.fromkeys((self.T, *(t for t in (8, 16, 4, 32) if self._fits(t)))):
+            for B in dict.fromkeys((2 if self.T <= EVERY_CUT else 1, 2, 1, 4, T)):
+                setting = Setting(T=T, B=B, mode=mode, seed=self.seed)
+                if self._try(lambda setting=setting: self.bench.stage(setting).base(), setting) is not None:
+                    return setting
+        return None
+
+    def _calibrate(self, setting: Setting) -> bool:
+        """Repeatability, finiteness and batch independence of one mode; False if leaks cannot be told there."""
+        bench = self.bench
+        if self._try(lambda: bench.stage(setting).base(), setting) is None:
+            return False
+        self._add(self._try(lambda: repeated_call(bench, setting), setting))
+        if setting.mode in bench.unrepeatable:
+            self.notes.append(UNREPEATABLE)
+            return False
+        self._add(self._try(lambda: finite_rows(bench, setting), setting))
+        mixed = False
+        small = min(8, setting.T)
+        for B in self.effort.batches:
+            where = replace(setting, T=small, B=B)
+            for finding in self._try(lambda where=where: other_samples(bench, where), where) or []:
+                mixed = True
+                if not any(f.kind == finding.kind and f.input == finding.input for f in self.findings):
+                    self.findings.append(finding)
+        if not mixed:
+            bench.independent.add(setting.mode)
+        return True
+
+    def _grid(self, start: Setting, modes: list[Mode]) -> Iterator[tuple[Setting, bool, tuple[float, ...]]]:
+        """The settings of the suffix probe: plain ones first."""
+        effort, mode = self.effort, modes[0] if modes else start.mode
+        both, all_three = (1.0, 50.0), ((1.0, 50.0, 0.0) if effort.zeros else (1.0, 50.0))
+        main = replace(start, mode=mode)
+        small = [T for T in effort.lengths if T != start.T and self._fits(T)]
+        if mode == start.mode:
+            if start.T <= EVERY_CUT:
+                yield main, True, all_three
+            for T in small:
+                yield replace(main, T=T, B=2), True, all_three if T == 8 else both
+            for B, T in effort.plain:
+                if self._fits(T):
+                    yield replace(main, T=T, B=B), False, both
+            usual = min(start.T, 16)
+            for T in (usual, *effort.scaled):
+                if self._fits(T) and self._scalable():
+                    yield replace(main, T=T, B=2, inputs_scale=LARGE), True, (1.0,)
+                    if T >= 8:
+                        yield replace(main, T=T, B=2, inputs_scale=SMALL), True, (1.0,)
+            yield replace(main, T=usual, B=2, grad=True), True, both
+            yield replace(main, T=min(8, usual), B=1, grad=True), False, (1.0,)
+        if "train" in modes:
+            train = replace(start, mode="train", T=min(start.T, 16), B=2, grad=True)
+            yield train, True, both
+            for T in effort.train:
+                if self._fits(T):
+                    yield replace(train, T=T), True, both
+            yield replace(train, grad=False), True, (1.0,)
+            for B, T in effort.plain[:5]:
+                if self._fits(T):
+                    yield replace(train, T=T, B=B), False, (1.0,)
+            if effort.scaled and self._scalable():
+                yield replace(train, inputs_scale=LARGE), True, (1.0,)
+        if start.T > EVERY_CUT:
+            for m in modes:
+                yield replace(start, mode=m, grad=m == "train"), True, both if m == mode else (1.0,)
+
+    def _look(self, setting: Setting, folded: bool, scales: tuple[float, ...]) -> None:
+        """The suffix probe on every input that is not yet known to leak."""
+        bench = self.bench
+        if setting.grad and not bench.subject.records_grad:
+            setting = replace(setting, grad=False)
+            if setting in self.searched:
+                return
+        pending = [name for name in bench.inputs.causal if not self._leaks(name)]
+        if not pending:
+            return
+        stage = bench.stage(setting, folded)
+        if self._try(stage.base, setting) is None:
+            return
+        self.searched.append(setting)
+        self._check_finite(stage)
+        cheap = stage.folded or setting.T <= 17
+        most = SOME_CUTS if setting.T > EVERY_CUT or not cheap or setting.B * setting.T > 200 else EVERY_CUT
+        for name in pending:
+            for scale in scales:
+                finding = self._try(
+                    lambda name=name, scale=scale: suffix(bench, stage, name, scale, most), setting
+                )
+                self._add(finding)
+                if finding is not None and finding.kind == "leaks":
+                    break
+                self.clean.setdefault(name, []).append(replace(setting, scale=scale))
+
+    def _check_finite(self, stage: Stage) -> None:
+        if bool(stage.base().isfinite().all()) or any(f.kind == "nonfinite" for f in self.findings):
+            return
+        scale = stage.setting.inputs_scale
+        if scale > 1:
+            note = OVERFLOWS.format(scale=scale)
+            if note not in self.notes:
+                self.notes.append(note)
+        else:
+            self._add(finite_rows(self.bench, stage.setting))
+
+    def _singles(self, stage: Stage) -> None:
+        for name in self.bench.inputs.causal:
+            if not self._leaks(name):
+                self._add(single(self.bench, stage, name, 1.0))
+
+    def _prefixes(self, start: Setting) -> None:
+        longest = max([T for T in (*self.effort.lengths, min(start.T, EVERY_CUT)) if self._fits(T)])
+        failed = {s.T for s, _ in self.failures}
+        longest = start.T if longest in failed else max(longest, start.T)
+        shorter = [T for T in dict.fromkeys((1, *self.effort.lengths, start.T)) if T < longest]
+        self._add(prefix(self.bench, replace(start, T=longest), shorter))
+
+    def _conclude(self, start: Setting) -> None:
+        """The matrix, whether the past matters, and words for what was found."""
+        bench = self.bench
+        leaks = [f for f in self.findings if f.kind in ("leaks", "numerical-leak")]
+        worst = min(leaks, key=lambda f: f.rank, default=None)
+        stage, scale = self.main, 1.0
+        assert stage is not None
+        if worst is not None and worst.setting != start:
+            scale = worst.setting.scale
+            stage = bench.stage(replace(worst.setting, scale=1.0), folded=worst.setting.B != worst.setting.T)
+        self.matrix = joint({name: matrix(stage, name, scale) for name in bench.inputs.causal})
+        for f in leaks:
+            if f.t is not None and f.j is not None and f.setting == replace(stage.setting, scale=scale):
+                self.matrix[f.t, f.j] = max(float(self.matrix[f.t, f.j]), f.size)
+        self.matrix_setting = replace(stage.setting, scale=scale)
+        leaking = {f.input for f in leaks if f.kind == "leaks" and f.input}
+        self.findings = [
+            replace(f, meaning=self._words(f, leaking)) if f.kind == "leaks" else f for f in self.findings
+        ]
+        if bench.contract.expect != "none":
+            finding, note = past_matters(bench, replace(start, T=min(start.T, 8)))
+            self._add(finding)
+            self.notes += [note] if note else []
+
+    def _words(self, finding: Finding, leaking: set[str]) -> Text:
+        name, s = finding.input or "", finding.setting
+        plain = replace(s, scale=1.0)
+        stage = self.bench.stage(plain, folded=s.B != s.T and s.B != 1)
+        moved = matrix(stage, name, s.scale)
+        if finding.t is not None and finding.j is not None:
+            moved[finding.t, finding.j] = max(float(moved[finding.t, finding.j]), finding.size)
+        forbidden = Contract.forbidden(*moved.shape, self.bench.offset(stage, name))
+        alone = [c for c in self.clean.get(name, ()) if c.T == s.T and c.B != s.B and c.mode == s.mode]
+        b_is_t = s.B == s.T and bool(alone)
+        return patterns.meaning(finding, moved, forbidden, leaking, self.clean.get(name, []), b_is_t=b_is_t)
+
+    def _errors(self, start: Setting) -> None:
+        """Failures in some settings: a finding where the code ought to run, otherwise a remark."""
+        plain = [(s, e) for s, e in self.failures if s.inputs_scale == 1 and not (s.grad and s.mode != "train")]
+        if not plain:
+            return
+        lengths_that_run = {s.T for s in self.searched}
+        serious = []
+        for s, e in plain:
+            length_fails = s.T not in lengths_that_run
+            expected = s.T in (*STANDARD, self.T) if length_fails else s.T > 1
+            if expected and not e.refused:
+                serious.append((s, e))
+        if serious:
+            s, e = serious[0]
+            self.findings.append(
+                Finding("error", s, ERROR.format(what=s, error=e), meaning=ERROR_MEANING, witness=self._inputs_of(s))
+            )
+            return
+        what = "T = " + ", ".join(map(str, sorted({s.T for s, _ in plain})))
+        self.notes.append((REFUSED if plain[0][1].refused else FAILS).format(what=what, error=plain[0][1]))
+
+    def _never_runs(self) -> None:
+        setting, error = self.failures[0]
+        self.findings = [
+            Finding(
+                "error",
+                setting,
+                ERROR.format(what=setting, error=error),
+                meaning=NEVER_RUNS,
+                always=True,
+                witness=self._inputs_of(setting),
+            )
+        ]
+
+    def _inputs_of(self, setting: Setting) -> Witness:
+        values = self.bench.inputs.draw(setting)
+        return Witness(values, values, None, None)
+
+    def _leaks(self, name: str) -> bool:
+        return any(f.kind == "leaks" and f.input == name for f in self.findings)
+
+    def _add(self, finding: Finding | None) -> None:
+        """Keep the first finding of a kind and input; a leak replaces a numerical leak."""
+        if finding is None:
+            return
+        if finding.kind == "leaks":
+            self.findings = [
+                f for f in self.findings if not (f.kind == "numerical-leak" and f.input == finding.input)
+            ]
+        if not any(f.kind == finding.kind and f.input == finding.input for f in self.findings):
+            self.findings.append(finding)
+
+    def _try(self, step: Callable[[], R], setting: Setting) -> R | None:
+        try:
+            return step()
+        except Failed as failed:
+            self.failures.append((setting, failed))
+            return None
+
+    def _fits(self, T: int) -> bool:
+        return self.max_T is None or T <= self.max_T
+
+    def _scalable(self) -> bool:
+        values = self.bench.inputs.draw(Setting(T=2, B=1))
+        return any(values[name].is_floating_point() for name in self.bench.inputs.causal)
