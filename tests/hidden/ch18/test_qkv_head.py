@@ -640,7 +640,7 @@ class TestHead:
 
 @pytest.mark.exercise("score_stats")
 class TestScoreStats:
-    # With n = 40000 a sample variance strays by 0.9 % of its value at d = 4 and less above: 5 % are five standard deviations.
+    # With n = 40000 a sample variance strays by 0.9 % at d = 4 and by less above: 5 % are five standard deviations.
     N = 40000
 
     def check(self, got, want, what):
