@@ -226,7 +226,7 @@ class _Rebuilding:
 
     def answer_by_place(self) -> None:
         """Take what stands between the nearest recognised neighbours, where only one answer is missing there."""
-        for position in self.unanswered():
+        for position in self.unanswered() if self.anchors else ():
             kind = self.given[position].cell_type
             lower = max((p for p in self.anchors if p < position), default=-1)
             upper = min((p for p in self.anchors if p > position), default=len(self.given))

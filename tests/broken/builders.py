@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cells import CELLS
-from files import FILES
-from running import RUNNING
-from sheet import Case
+from tests.broken.cells import CELLS
+from tests.broken.files import FILES
+from tests.broken.running import RUNNING
+from tests.broken.sheet import Case
 
 CASES: list[Case] = [*FILES.cases, *CELLS.cases, *RUNNING.cases]

@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 
-from sheet import Sheet, Table, code
+from tests.broken.sheet import Sheet, Table, code
 
 FILES = case = Table()
 AGAIN = "hand in the .ipynb file again"
@@ -257,7 +257,7 @@ def unfinished(sheet: Sheet) -> bytes:
     return sheet.bytes()[:-700]
 
 
-@case(lost=("all",), told=("line 2, column 14 is not valid JSON", AGAIN), unreadable=True)
+@case(lost=("all",), told=("line 2, column 16 is not valid JSON", AGAIN), unreadable=True)
 def damaged_json(sheet: Sheet) -> bytes:
     """A comma lost while editing by hand."""
     return b'{\n "nbformat": 4 "cells": []\n}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sheet import Sheet, Table, code
+from tests.broken.sheet import Sheet, Table, code
 
 RUNNING = case = Table()
 

@@ -1,0 +1,122 @@
+"""Each unlucky notebook is rebuilt on the release's structure, keeps the answers a fair human would count, and is told about."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from typing import Any
+
+import nbformat
+import pytest
+
+from autograder.notebooks import Rebuilt, Submission, Unreadable, grade_id, identify, read_submission, rebuild
+from tests.broken.builders import CASES
+from tests.broken.minirelease import ANSWERS, release, works
+from tests.broken.sheet import Case
+
+READABLE = [case for case in CASES if not case.unreadable]
+
+
+def rebuilt(case: Case) -> tuple[Rebuilt, str]:
+    """The rebuilt notebook of a case, and all that the student reads about it in English."""
+    submission = read_submission(case.build(release(), ANSWERS))
+    assert isinstance(submission, Submission)
+    result = rebuild(submission.notebook, release())
+    return result, "\n".join(repair.text.en for repair in (*submission.repairs, *result.repairs))
+
+
+def run(notebook: nbformat.NotebookNode) -> dict[str, Any]:
+    """The names that stand after running every cell in order; a cell that fails is left behind, as in a kernel."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                try:
+                    exec(compile(cell.source, "<cell>", "exec"), namespace)
+                except Exception:
+                    continue
+        namespace["works"] = works(namespace)
+    return namespace
+
+
+def test_there_are_enough_and_none_has_the_name_of_another():
+    assert len(CASES) >= 60
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", READABLE, ids=lambda case: case.name)
+def test_structure_is_the_releases(case: Case):
+    result, _ = rebuilt(case)
+    nbformat.validate(result.notebook)
+    ids = [cell.id for cell in result.notebook.cells]
+    assert len(set(ids)) == len(ids)
+    given = {cell.id: cell for cell in release().cells}
+    kept = [cell for cell in result.notebook.cells if cell.id in given]
+    assert [cell.id for cell in kept] == list(given)
+    for cell in kept:
+        assert cell.metadata == given[cell.id].metadata
+        assert cell.cell_type == given[cell.id].cell_type
+        if not given[cell.id].metadata.get("nbgrader", {}).get("solution"):
+            assert cell.source == given[cell.id].source
+    assert all(not cell.metadata for cell in result.notebook.cells if cell.id not in given)
+    assert not any(cell.get("outputs") for cell in result.notebook.cells)
+    assert result.notebook.metadata == release().metadata
+
+
+@pytest.mark.parametrize("case", [case for case in READABLE if not case.kernel], ids=lambda case: case.name)
+def test_the_fair_answers_work_when_run(case: Case):
+    result, _ = rebuilt(case)
+    fair = case.fair(release(), ANSWERS)
+    assert run(result.notebook)["works"] == set(fair) - {"why_scale"}
+    [written] = [cell for cell in result.notebook.cells if grade_id(cell) == "why_scale"]
+    assert (ANSWERS["why_scale"].split()[-1] in written.source) == ("why_scale" in fair)
+    assert ("why_scale" in result.untouched) == ("why_scale" not in fair)
+
+
+@pytest.mark.parametrize("case", [case for case in READABLE if case.kernel], ids=lambda case: case.name)
+def test_answers_that_need_a_kernel_stay_in_their_cells(case: Case):
+    result, _ = rebuilt(case)
+    assert result.untouched == frozenset()
+    assert set(result.matched.values()) == {"grade_id"}
+
+
+@pytest.mark.parametrize("case", READABLE, ids=lambda case: case.name)
+def test_what_was_mended_is_told(case: Case):
+    _, told = rebuilt(case)
+    for words in case.told:
+        assert words in told
+    assert bool(case.told) == bool(told), told
+
+
+@pytest.mark.parametrize("case", READABLE, ids=lambda case: case.name)
+def test_rebuilding_again_changes_nothing(case: Case):
+    once, _ = rebuilt(case)
+    again = rebuild(once.notebook, release())
+    assert again.notebook == once.notebook
+    assert again.untouched == once.untouched
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.unreadable], ids=lambda case: case.name)
+def test_no_notebook_is_a_reason_in_words(case: Case):
+    result = read_submission(case.build(release(), ANSWERS))
+    assert isinstance(result, Unreadable)
+    for words in case.told:
+        assert words in result.reason.en
+    assert "{" not in str(result.reason)
+    assert result.reason.zh != result.reason.en
+
+
+@pytest.mark.parametrize("case", READABLE, ids=lambda case: case.name)
+def test_the_assignment_is_recognised_whatever_the_file_is_called(case: Case):
+    other = release()
+    for cell in other.cells:
+        if identity := grade_id(cell):
+            cell.metadata.nbgrader.grade_id = f"week2_{identity}"
+            cell.source = cell.source.replace("def ", "def other_").replace("class ", "class Other")
+    submission = read_submission(case.build(release(), ANSWERS))
+    assert isinstance(submission, Submission)
+    found = identify(submission.notebook, {"week2": other, "week1": release()})
+    nothing_left = case.name in ("all_cells_deleted", "notebook_of_another_assignment")
+    assert found == (None if nothing_left else "week1")
