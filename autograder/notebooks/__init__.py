@@ -1,4 +1,4 @@
-"""From the bytes a student submitted to a notebook with exactly the release's structure. Pure functions: no files, no gradebook."""
+"""From the bytes a student submitted to a notebook with exactly the release's structure: pure functions, no files."""
 
 from autograder.notebooks.cells import defined_names, fill, grade_id, is_grade, is_solution, points
 from autograder.notebooks.identify import identify

@@ -1,7 +1,7 @@
 """What a notebook cell is to nbgrader, which names a cell's code defines, and writing answers into a release.
 
-Conventions of a course: a grade cell's ``grade_id`` is the exercise's name (``masked_softmax``), the answer cell before it
-is called ``masked_softmax_answer``, and a question answered in words is one markdown cell that is solution and grade cell.
+Conventions of a course: a grade cell's ``grade_id`` is the exercise's name (``masked_softmax``), the answer cell before
+it is called ``masked_softmax_answer``, and a question answered in words is one markdown cell, both solution and grade.
 """
 
 from __future__ import annotations
@@ -44,14 +44,16 @@ def new_cell(
         cell |= {"outputs": [], "execution_count": None}
     elif attachments:
         cell["attachments"] = attachments
-    return cast(NotebookNode, nbformat.from_dict(cell))
+    return _node(cell)
 
 
 def new_notebook(cells: list[NotebookNode], metadata: Mapping[str, Any]) -> NotebookNode:
     """A notebook of nbformat 4.5."""
-    return cast(
-        NotebookNode, nbformat.from_dict({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
-    )
+    return _node({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+
+
+def _node(plain: Mapping[str, Any]) -> NotebookNode:
+    return cast(NotebookNode, nbformat.from_dict(plain))  # type: ignore[no-untyped-call]
 
 
 def nbgrader_metadata(cell: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -168,7 +170,7 @@ def fill(release: NotebookNode, answers: Mapping[str, str]) -> NotebookNode:
 
 
 def _without_magics(source: str) -> str:
-    """The code with every magic and shell line replaced by ``pass``; empty when a cell magic keeps it from running here."""
+    """The code with ``pass`` for every magic and shell line; empty when a cell magic keeps it from running here."""
     cell_magic = _CELL_MAGIC.match(source)
     if cell_magic:
         if cell_magic[1] not in _RUNS_THE_CELL:

@@ -11,9 +11,9 @@ from autograder.notebooks.read import plain
 
 
 def identify(submission: NotebookNode, releases: Mapping[str, NotebookNode]) -> str | None:
-    """The name of the release that a submission was made from, whatever its file is called; None when none fits, or two equally.
+    """The name of the release that a submission was made from; None when none fits, or two equally.
 
-    It is the one that shares most answer and grade cells with it, then the one whose functions it defines.
+    It is the one that shares most answer and grade cells with the submission, then most of the functions asked for.
     """
     cells = plain(submission).cells
     ids = {grade_id(cell) for cell in cells}

@@ -1,7 +1,8 @@
 """From the bytes a student handed in to a plain notebook, whatever tool wrote them and whatever befell them since.
 
-Of a submission nothing is kept but what grading needs: each cell's type, source, ``grade_id`` and pasted images. Outputs, other
-metadata and every older layout (nbformat 3, nbgrader's schemas 0 to 2) fall away here, so that nothing after this has to know them.
+Of a submission nothing is kept but what grading needs: each cell's type, source, ``grade_id`` and pasted images.
+Outputs, other metadata and every older layout (nbformat 3, nbgrader's schemas 0 to 2) fall away here, so that nothing
+after this has to know them.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def read_submission(data: bytes) -> ReadResult:
 
 
 def plain(document: object) -> NotebookNode:
-    """A notebook of nbformat 4.5 with the types, sources, ``grade_id`` and images of ``document``'s cells; never raises.
+    """A notebook of nbformat 4.5 with the types, sources, ids and images of ``document``'s cells; never raises.
 
     What is no cell is left out. The kernel's language is kept, so that a notebook in another language can be told.
     """
@@ -158,7 +159,8 @@ def _language(document: object) -> str | None:
 def _decode(data: bytes) -> tuple[str, list[Repair]]:
     """The text in the bytes, and what to tell when it was not UTF-8.
 
-    Of the 8-bit encodings only those are tried that never swallow an ASCII character, so that a wrong guess spoils words but not JSON.
+    Of the 8-bit encodings only those are tried that never swallow an ASCII character: a wrong guess may spoil words,
+    but not the JSON around them.
     """
     encoding = json.detect_encoding(data)
     if not encoding.startswith("utf-8"):

@@ -1,8 +1,9 @@
-"""A submission put back on the structure of the release, so that grading meets the cells it expects whatever a student did.
+"""A submission put back on the release's structure, so that grading meets the cells it expects whatever a student did.
 
-The release gives every cell it has, in its order, with its metadata. The submission gives the answers, and the student's own cells,
-which stay where they were relative to their neighbours. Whose an answer is, is told by ``grade_id``, else by the function or class
-that the stub defines, else by its place. No answer's stub is left to run after, and so overwrite, an answer written elsewhere.
+The release gives every cell it has, in its order, with its metadata. The submission gives the answers, and the
+student's own cells, which stay where they were relative to their neighbours. To which stub an answer belongs is told by
+``grade_id``, else by the function or class that the stub defines, else by its place. No stub is left to run after an
+answer written elsewhere, and so to overwrite it.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ How = Literal["grade_id", "name", "place", "elsewhere"]
 class Rebuilt:
     """The rebuilt notebook, and what it took.
 
-    ``matched`` says by what each answer was recognised, by the answer cell's ``grade_id``; ``untouched`` holds the other answer cells:
-    those still as handed out, emptied, or deleted.
+    ``matched`` says, by the answer cell's ``grade_id``, how each answer was recognised; ``untouched`` holds the other
+    answer cells: those still as handed out, emptied, or deleted.
     """
 
     notebook: NotebookNode
@@ -60,7 +61,7 @@ def rebuild(submission: NotebookNode, release: NotebookNode) -> Rebuilt:
 
 @dataclass(eq=False)
 class _Cell:
-    """A cell of the submission; ``own`` until it is recognised as a cell of the release, or dropped as a copy of one."""
+    """A submitted cell; ``own`` until it is recognised as a cell of the release, or dropped as a copy of one."""
 
     index: int
     kind: str
@@ -81,7 +82,7 @@ class _Cell:
         return fingerprint(self.source, given.cell_type) == fingerprint(given.source, given.cell_type)
 
     def rank(self, wanted: frozenset[str]) -> tuple[bool, bool, bool, int]:
-        """Of several answers to one stub the highest counts: one that defines its name, runs, is finished, and came last."""
+        """Of several answers the highest counts: one that defines the name asked for, runs, is finished, came last."""
         return bool(self.names.bound & wanted), self.names.parses, "NotImplementedError" not in self.source, self.index
 
 
@@ -166,7 +167,7 @@ class _Rebuilding:
         self.cells = kept
 
     def place_given_cells(self) -> None:
-        """Find the cells that are not for answers. Exact copies are used up; a changed copy stays as a cell of the student's."""
+        """Find the cells that are not for answers. A changed copy stays beside the restored cell as one of the student's."""
         for position, given in enumerate(self.given):
             if position in self.wanted:
                 continue
@@ -210,7 +211,7 @@ class _Rebuilding:
                 self.answer(position, written, "grade_id")
 
     def drop_stub_copies(self) -> None:
-        """An unfilled stub that has lost its ``grade_id`` must not run after an answer; where it is unmistakable, it marks its place."""
+        """A stub that has lost its ``grade_id`` must not run after an answer; an unmistakable one marks its place."""
         for cell in [cell for cell in self.cells if cell.own and cell.identity is None and not cell.blank]:
             stubs = [p for p in self.answers_at if cell.kind == self.given[p].cell_type and cell.same_as(self.given[p])]
             cell.own = not stubs
@@ -281,7 +282,7 @@ class _Rebuilding:
             self.tell(words.BY_NAME if how == "name" else words.BY_PLACE, position)
 
     def empty_stubs_answered_elsewhere(self) -> None:
-        """Two answers in one cell: the cell is the first one's, and the second's stub must not overwrite its definition."""
+        """Two answers in one cell: it is the first one's, and the second's stub must not overwrite its definition."""
         written = frozenset[str]().union(*(names(a.source).bound for p, a in self.answers.items() if self.wanted[p]))
         for position in self.unanswered():
             if found := self.wanted[position] & written:

@@ -9,7 +9,7 @@ from autograder.text import Text
 
 @dataclass(frozen=True)
 class Repair:
-    """Something mended before grading: ``kind`` for counting, ``cell`` the release's ``grade_id`` where one is meant."""
+    """Something mended before grading: ``kind`` is for counting, ``cell`` the ``grade_id`` where one is meant."""
 
     kind: str
     text: Text
@@ -42,17 +42,20 @@ def _reason(zh: str, en: str) -> Text:
 
 EMPTY = _reason(zh="提交的文件是空的。", en="The file you handed in is empty.")
 TOO_BIG = Text(
-    zh="提交的文件有 {megabytes} MB，上限是 {limit} MB。请清除所有输出（Edit → Clear Outputs of All Cells），保存后重新提交。",
+    zh="提交的文件有 {megabytes} MB，上限是 {limit} MB。"
+    "请清除所有输出（Edit → Clear Outputs of All Cells），保存后重新提交。",
     en="The file you handed in has {megabytes} MB; at most {limit} MB are read. Clear all outputs "
     "(Edit → Clear Outputs of All Cells), save and hand it in again.",
 )
 TOO_MANY_PARTS = Text(
     zh="提交的文件里数据太多，无法读取，多半是输出太大。请清除所有输出，保存后重新提交。",
-    en="The file holds too much data to be read, most likely in its outputs. Clear all outputs, save and hand it in again.",
+    en="The file holds too much data to be read, most likely in its outputs. "
+    "Clear all outputs, save and hand it in again.",
 )
 TOO_MANY_CELLS = Text(
     zh="提交的笔记本有 {cells} 个单元格，最多读取 {limit} 个。请删去多余的单元格后重新提交。",
-    en="The notebook has {cells} cells; at most {limit} are read. Delete the cells that are not needed and hand it in again.",
+    en="The notebook has {cells} cells; at most {limit} are read. "
+    "Delete the cells that are not needed and hand it in again.",
 )
 TOO_MUCH_CODE = Text(
     zh="笔记本的代码单元格合计超过 {limit} 个字符。请把粘贴进来的数据删去后重新提交。",
@@ -112,7 +115,8 @@ NOT_CELLS = Mended(
 STRIPPED = Mended(
     "stripped",
     zh="笔记本里的 nbgrader 信息已丢失（例如经 Colab 保存后），答案按函数名和位置认出。",
-    en="The notebook had lost its nbgrader information (Colab does this); answers were recognised by function name and place.",
+    en="The notebook had lost its nbgrader information (Colab does this); "
+    "answers were recognised by function name and place.",
 )
 OTHER_LANGUAGE = Mended(
     "kernel",
@@ -167,7 +171,8 @@ BY_PLACE = Mended(
 ANSWERED_ELSEWHERE = Mended(
     "answered-elsewhere",
     zh="{name} 的答案与另一题写在同一个单元格里；它自己的单元格留空，以免覆盖答案。",
-    en="The answer to {name} is in the cell of another exercise; its own cell was left empty so that it does not overwrite it.",
+    en="The answer to {name} is in the cell of another exercise; "
+    "its own cell was left empty so that it does not overwrite it.",
 )
 TWO_DEFINITIONS = Mended(
     "two-definitions",

@@ -369,10 +369,10 @@ def stripped_by_colab(sheet: Sheet) -> None:
 
 @case(told=("nbgrader information",))
 def stripped_and_shuffled(sheet: Sheet) -> None:
-    """Metadata lost and the cells reversed: names still tell the answers."""
+    """Metadata lost and all cells before the written question reversed: names still tell the answers."""
+    prompt = sheet.at(sheet.written()) - 1
     sheet.strip()
-    written = sheet.cells[-2]
-    sheet.book["cells"] = [*reversed(sheet.cells[:-3]), sheet.cells[-3], written, sheet.cells[-1]]
+    sheet.cells[:prompt] = reversed(sheet.cells[:prompt])
 
 
 @case(lost=(1,), told=("nbgrader information",))

@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 
-from tests.broken.sheet import Sheet, Table, code
+from tests.broken.sheet import Case, Sheet, Table, code
 
 FILES = case = Table()
 AGAIN = "hand in the .ipynb file again"
@@ -105,19 +105,16 @@ def emoji_and_chinese(sheet: Sheet) -> None:
     sheet.insert(code("权重 = '🙂'\nprint(权重)"), before=sheet.answer(0))
 
 
-def _old_format(minor: int) -> None:
+def old_format(minor: int) -> Case:
     def mishap(sheet: Sheet) -> None:
         sheet.book["nbformat_minor"] = minor
         for cell in sheet.cells:
             cell.pop("id", None)
 
-    mishap.__name__ = f"nbformat_4_{minor}"
-    case()(mishap)
-    case.cases[-1] = type(case.cases[-1])(mishap.__name__, f"Saved in nbformat 4.{minor}, without cell ids.", mishap)
+    return Case(f"nbformat_4_{minor}", f"Saved in nbformat 4.{minor}, without cell ids.", mishap)
 
 
-for minor in range(6):
-    _old_format(minor)
+FILES.cases += [old_format(minor) for minor in range(6)]
 
 
 @case()
@@ -131,7 +128,9 @@ def format_of_the_future(sheet: Sheet) -> None:
 @case()
 def nbformat_3(sheet: Sheet) -> bytes:
     """A worksheet of the IPython notebook, with ``input`` for code."""
-    return json.dumps({"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": _sheets(sheet)}).encode()
+    return json.dumps(
+        {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": _sheets(sheet)}
+    ).encode()
 
 
 @case()
@@ -207,23 +206,19 @@ def tabs_written_raw(sheet: Sheet) -> bytes:
     return sheet.bytes().replace(b"TAB", b"\t")
 
 
-def _schema(version: int | None) -> None:
+def old_schema(version: int) -> Case:
     def mishap(sheet: Sheet) -> None:
         for cell in sheet.cells:
             if managed := cell["metadata"].get("nbgrader"):
-                managed.pop("schema_version")
-                managed.pop("task")
-                if version is not None:
+                for key in ("task", "schema_version", *(["cell_type"] if version < 2 else [])):
+                    managed.pop(key, None)
+                if version:
                     managed["schema_version"] = version
-                if version in (None, 1):
-                    managed.pop("cell_type")
 
-    name = f"nbgrader_schema_{version or 0}"
-    case.cases.append(type(case.cases[0])(name, f"Made with nbgrader's metadata schema {version or 0}.", mishap))
+    return Case(f"nbgrader_schema_{version}", f"Made with version {version} of nbgrader's metadata.", mishap)
 
 
-for version in (None, 1, 2, 99):
-    _schema(version)
+FILES.cases += [old_schema(version) for version in (0, 1, 2, 99)]
 
 
 @case(told=("set to a R kernel",))
@@ -248,7 +243,6 @@ def widgets_and_colab_in_the_notebook_metadata(sheet: Sheet) -> None:
 
 
 # --- files that hold no notebook -------------------------------------------------------------------------------------
-
 
 
 @case(lost=("all",), told=("its end is missing", "line ", "column ", AGAIN), unreadable=True)

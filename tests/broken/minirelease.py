@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import warnings
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
+
+from autograder.notebooks import is_solution
 
 STUBS = {
     "prefix_mean": '''\
@@ -40,30 +45,30 @@ class Head:
 }
 
 ANSWERS = {
-    "prefix_mean": '''\
+    "prefix_mean": """\
 def prefix_mean(X):
-    return [sum(X[: t + 1]) / (t + 1) for t in range(len(X))]''',
-    "causal_mask": '''\
+    return [sum(X[: t + 1]) / (t + 1) for t in range(len(X))]""",
+    "causal_mask": """\
 def causal_mask(T):
     rows = []
     for t in range(T):
         rows.append([j <= t for j in range(T)])
-    return rows''',
-    "masked_softmax": '''\
+    return rows""",
+    "masked_softmax": """\
 from math import exp
 
 
 def masked_softmax(scores, allowed):
     top = max(s for s, a in zip(scores, allowed) if a)
     raised = [exp(s - top) if a else 0.0 for s, a in zip(scores, allowed)]
-    return [r / sum(raised) for r in raised]''',
-    "Head": '''\
+    return [r / sum(raised) for r in raised]""",
+    "Head": """\
 class Head:
     def __init__(self, head_size):
         self.head_size = head_size
 
     def __call__(self, query, keys):
-        return [sum(q * k for q, k in zip(query, key)) / self.head_size**0.5 for key in keys]''',
+        return [sum(q * k for q, k in zip(query, key)) / self.head_size**0.5 for key in keys]""",
     "why_scale": "The variance of a dot product grows with head_size; 不缩放的话 softmax 会饱和。",
 }
 
@@ -85,11 +90,10 @@ def works(namespace: dict[str, Any]) -> set[str]:
     }
     solved = set()
     for name, attempt in tries.items():
-        try:
+        with contextlib.suppress(Exception), warnings.catch_warnings():  # a student's function may do anything
+            warnings.simplefilter("ignore")
             if attempt(namespace[name]):
                 solved.add(name)
-        except Exception:  # a student's function may raise anything
-            continue
     return solved
 
 
@@ -119,6 +123,36 @@ def release() -> NotebookNode:
     python = {"name": "python3", "display_name": "Python 3", "language": "python"}
     metadata = {"kernelspec": python, "language_info": {"name": "python", "version": "3.11.7"}}
     return nbformat.from_dict({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+
+
+def assert_structure(notebook: NotebookNode, given: NotebookNode) -> None:
+    """That a rebuilt notebook is valid and has the release's cells in order, locked in text and all in metadata."""
+    nbformat.validate(notebook)
+    ids = [cell.id for cell in notebook.cells]
+    assert len(set(ids)) == len(ids)
+    expected = {cell.id: cell for cell in given.cells}
+    assert [identity for identity in ids if identity in expected] == list(expected)
+    for cell in notebook.cells:
+        assert not cell.get("outputs")
+        if cell.id not in expected:
+            assert cell.metadata == {}
+            continue
+        assert (cell.cell_type, cell.metadata) == (expected[cell.id].cell_type, expected[cell.id].metadata)
+        if not is_solution(cell):
+            assert cell.source == expected[cell.id].source
+    assert notebook.metadata == given.metadata
+
+
+def run(notebook: NotebookNode) -> dict[str, Any]:
+    """The names that stand after running every cell in order; a cell that fails is left behind, as in a kernel."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                with contextlib.suppress(Exception):
+                    exec(compile(cell.source, "<cell>", "exec"), namespace)
+    return namespace
 
 
 def _prose(source: str, tags: list[str]) -> dict[str, Any]:

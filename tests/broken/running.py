@@ -16,7 +16,9 @@ def renamed(sheet: Sheet, number: int, name: str) -> str:
 
 def before_definition(sheet: Sheet, number: int, lines: str) -> str:
     """An answer's source with lines put right before the definition."""
-    return re.sub(rf"^def {sheet.names[number]}\b", lambda m: f"{lines}\n{m[0]}", sheet.answer(number)["source"], flags=re.M)
+    return re.sub(
+        rf"^def {sheet.names[number]}\b", lambda m: f"{lines}\n{m[0]}", sheet.answer(number)["source"], flags=re.M
+    )
 
 
 @case(kernel=True)
@@ -28,7 +30,9 @@ def timed_answer(sheet: Sheet) -> None:
 @case(kernel=True)
 def magics_and_shell_lines(sheet: Sheet) -> None:
     """Line magics, a shell line and a help line in and around answers."""
-    sheet.insert(code("%matplotlib inline\n!echo hello\n%config InlineBackend.figure_format = 'svg'"), before=sheet.cells[0])
+    sheet.insert(
+        code("%matplotlib inline\n!echo hello\n%config InlineBackend.figure_format = 'svg'"), before=sheet.cells[0]
+    )
     sheet.answer(0)["source"] = "%timeit 1 + 1\n" + sheet.answer(0)["source"]
     sheet.answer(1)["source"] += f"\n{sheet.names[1]}?"
 
@@ -55,7 +59,9 @@ def answer_asks_for_input_once(sheet: Sheet) -> None:
 @case()
 def warns_on_stderr(sheet: Sheet) -> None:
     """A right answer that warns at every call."""
-    warning = f"import warnings\n\n\ndef {sheet.names[0]}(*given):\n    warnings.warn('slow')\n    return _quiet(*given)"
+    warning = (
+        f"import warnings\n\n\ndef {sheet.names[0]}(*given):\n    warnings.warn('slow')\n    return _quiet(*given)"
+    )
     sheet.answer(0)["source"] = renamed(sheet, 0, "_quiet") + "\n\n\n" + warning
 
 

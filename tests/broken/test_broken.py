@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import warnings
-from typing import Any
-
-import nbformat
 import pytest
 
 from autograder.notebooks import Rebuilt, Submission, Unreadable, grade_id, identify, read_submission, rebuild
 from tests.broken.builders import CASES
-from tests.broken.minirelease import ANSWERS, release, works
+from tests.broken.minirelease import ANSWERS, assert_structure, release, run, works
 from tests.broken.sheet import Case
 
 READABLE = [case for case in CASES if not case.unreadable]
@@ -26,21 +20,6 @@ def rebuilt(case: Case) -> tuple[Rebuilt, str]:
     return result, "\n".join(repair.text.en for repair in (*submission.repairs, *result.repairs))
 
 
-def run(notebook: nbformat.NotebookNode) -> dict[str, Any]:
-    """The names that stand after running every cell in order; a cell that fails is left behind, as in a kernel."""
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for cell in notebook.cells:
-            if cell.cell_type == "code":
-                try:
-                    exec(compile(cell.source, "<cell>", "exec"), namespace)
-                except Exception:
-                    continue
-        namespace["works"] = works(namespace)
-    return namespace
-
-
 def test_there_are_enough_and_none_has_the_name_of_another():
     assert len(CASES) >= 60
     assert len({case.name for case in CASES}) == len(CASES)
@@ -49,27 +28,14 @@ def test_there_are_enough_and_none_has_the_name_of_another():
 @pytest.mark.parametrize("case", READABLE, ids=lambda case: case.name)
 def test_structure_is_the_releases(case: Case):
     result, _ = rebuilt(case)
-    nbformat.validate(result.notebook)
-    ids = [cell.id for cell in result.notebook.cells]
-    assert len(set(ids)) == len(ids)
-    given = {cell.id: cell for cell in release().cells}
-    kept = [cell for cell in result.notebook.cells if cell.id in given]
-    assert [cell.id for cell in kept] == list(given)
-    for cell in kept:
-        assert cell.metadata == given[cell.id].metadata
-        assert cell.cell_type == given[cell.id].cell_type
-        if not given[cell.id].metadata.get("nbgrader", {}).get("solution"):
-            assert cell.source == given[cell.id].source
-    assert all(not cell.metadata for cell in result.notebook.cells if cell.id not in given)
-    assert not any(cell.get("outputs") for cell in result.notebook.cells)
-    assert result.notebook.metadata == release().metadata
+    assert_structure(result.notebook, release())
 
 
 @pytest.mark.parametrize("case", [case for case in READABLE if not case.kernel], ids=lambda case: case.name)
 def test_the_fair_answers_work_when_run(case: Case):
     result, _ = rebuilt(case)
     fair = case.fair(release(), ANSWERS)
-    assert run(result.notebook)["works"] == set(fair) - {"why_scale"}
+    assert works(run(result.notebook)) == set(fair) - {"why_scale"}
     [written] = [cell for cell in result.notebook.cells if grade_id(cell) == "why_scale"]
     assert (ANSWERS["why_scale"].split()[-1] in written.source) == ("why_scale" in fair)
     assert ("why_scale" in result.untouched) == ("why_scale" not in fair)
