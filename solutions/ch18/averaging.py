@@ -469,7 +469,7 @@ def masked_softmax(scores, allowed):
 @mistake(
     of=masked_softmax,
     zh="有些行的权重加起来小于 1：归一化的时候，被遮住的位置还在分母里。先后顺序对吗？",
-    en="Some rows add up to less than 1: the blocked positions were still in the denominator. Check the order of steps.",
+    en="Some rows add up to less than 1: blocked positions were still in the denominator. Check the order of the steps.",
 )
 def mask_after_softmax(scores, allowed):
     return scores.softmax(dim=-1) * allowed
@@ -577,8 +577,8 @@ def zero_taken_for_blocked(scores, allowed):
 
 @mistake(
     of=masked_softmax,
-    zh="分数在 1000 左右时，指数会溢出成无穷，在 -1000 左右时全变成 0，于是得到 NaN：怎样让每一行的最大值变成 0？",
-    en="Near 1000 the exponential overflows, near -1000 it vanishes, and NaN comes out: make each row's maximum 0 first?",
+    zh="分数在 1000 左右时，指数会溢出成无穷，在 -1000 左右时全变成 0，于是得到 NaN。一行分数整体平移，权重会变吗？",
+    en="Near 1000 the exponential overflows, near -1000 it vanishes, and NaN comes out. Do weights change when a row shifts?",
 )
 def bare_exponentials(scores, allowed):
     e = scores.exp() * allowed
@@ -627,7 +627,7 @@ def late_mask_row_sums(scores):
 @mistake(
     of=late_mask_row_sums,
     zh="处处是 1：这是先遮罩（或者之后重新归一化）的结果。题目要看的是晚了一步的遮罩会少掉多少。",
-    en="1 everywhere: that is what masking first (or renormalising) gives. The task asks what a mask that comes late loses.",
+    en="1 everywhere: masking first (or renormalising) gives that. The task asks what a mask that comes late loses.",
 )
 def masked_in_time(scores):
     return masked_softmax(scores, causal_mask(scores.shape[-1])).sum(dim=-1)
@@ -799,7 +799,7 @@ def attend_row(scores, values):
 @mistake(
     of=attend_row,
     zh="分数全部加上同一个数，权重不该变，你的却变了：归一化之前还缺一步。",
-    en="Adding one number to all scores must not change the weights, but it does: a step before normalising is missing.",
+    en="Adding one number to all scores must not change the weights, but does: a step before normalising is missing.",
 )
 def scores_over_their_sum(scores, values):
     weights = scores / scores.sum()
@@ -839,7 +839,7 @@ def winner_takes_all(scores, values):
 @mistake(
     of=attend_row,
     zh="每个分数各自变成了 0 到 1 之间的数，加起来却不是 1：来源之间要分同一份权重。",
-    en="Each score became a number from 0 to 1 on its own, and they do not add up to 1: sources share one unit of weight.",
+    en="Each score became a number from 0 to 1 on its own, but together they should add up to 1: sources share a weight of 1.",
 )
 def sigmoid_gates(scores, values):
     weights = scores.sigmoid()
@@ -868,7 +868,7 @@ def not_summed(scores, values):
 @mistake(
     of=attend_row,
     zh="每个来源只有一个数时对；来源是 d 维向量时，输出应当还是 d 维：求和应当只跨过来源。",
-    en="Right for one number per source; when a source is a d-vector the output has d numbers: sum over the sources only.",
+    en="Right for one number per source; for d-vectors the output has d numbers too: sum over the sources only.",
 )
 def features_summed_too(scores, values):
     weights = scores.softmax(dim=0)
@@ -888,7 +888,7 @@ def output_first(scores, values):
 @mistake(
     of=attend_row,
     zh="分数在 ±1000 左右时得到了 NaN：权重只取决于分数之差，取指数之前可以先减去一个数。",
-    en="Near ±1000 you get NaN: weights depend on differences only, so something may be subtracted before exponentiating.",
+    en="Near ±1000 you get NaN. Weights depend on differences of scores only: does that leave room before exponentiating?",
 )
 def overflowing_exponentials(scores, values):
     weights = scores.exp() / scores.exp().sum()
