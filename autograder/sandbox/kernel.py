@@ -31,14 +31,25 @@ CHANNELS = ("shell", "iopub", "stdin", "control")
 
 
 class _CappedSession(Session):
-    """Shortens a single huge print, which the judge would refuse as a whole. A courtesy: the judge has its own cap."""
+    """Shortens a message so large that the judge would close the connection: a courtesy to honest notebooks."""
 
     most: int
 
-    def send(self, stream: Any, msg_or_type: Any, content: Any = None, *args: Any, **options: Any) -> Any:
-        if msg_or_type == "stream" and content and len(content["text"]) > self.most:
-            content = {**content, "text": content["text"][: self.most] + "\n[…]\n"}
-        return super().send(stream, msg_or_type, content, *args, **options)
+    def serialize(self, msg: dict[str, Any], ident: Any = None) -> list[bytes]:
+        parts: list[bytes] = super().serialize(msg, ident)
+        if sum(map(len, parts)) > self.most:
+            parts = super().serialize({**msg, "content": _shortened(msg["content"], self.most // 8)}, ident)
+        return parts
+
+
+def _shortened(value: Any, most: int) -> Any:
+    if isinstance(value, str) and len(value) > most:
+        return value[:most] + "\n[…]\n"
+    if isinstance(value, dict):  # half an image is none
+        return {k: _shortened(v, most) for k, v in value.items() if not (k.startswith("image/") and len(v) > most)}
+    if isinstance(value, list):
+        return [_shortened(item, most // 8) for item in value[:100]]
+    return value
 
 
 class SandboxedKernelApp(IPKernelApp):
@@ -100,7 +111,7 @@ def _serve(spec: lockdown.Spec, listeners: Sequence[int]) -> None:
     )
     app.listeners = dict(enumerate(listeners, 1))
     app.session = _CappedSession(parent=app, key=str(spec.connection["key"]).encode())
-    app.session.most = spec.output_bytes // 8  # of characters that JSON may write as six bytes
+    app.session.most = spec.output_bytes
     app.initialize(["--HistoryManager.hist_file=:memory:", "--IPKernelApp.parent_handle=0"])  # type: ignore[no-untyped-call]
     app.start()  # type: ignore[no-untyped-call]
 

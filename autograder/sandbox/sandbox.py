@@ -155,6 +155,12 @@ class Sandbox:
         return self._run_dir
 
     @property
+    def kernel_pid(self) -> int | None:
+        """The kernel's process as seen from here, for measuring; None when it has ended."""
+        with self._lock:
+            return self._processes.kernel_pid if self._processes is not None else None
+
+    @property
     def agent_path(self) -> Path:
         """A Unix socket that already listens; inside, its file number is in the variable AUTOGRADER_AGENT_FD."""
         return self.run_dir / "agent.sock"
