@@ -28,7 +28,9 @@ class Agent:
         self.namespace = namespace
         self.instances: list[Any] = []
 
-    def handle(self, header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    def handle(
+        self, header: dict[str, Any], tensors: dict[str, torch.Tensor]
+    ) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         """Answer one request: ``{"value": tree}`` or ``{"error": {"type", "message", "line"}}``, and the tensors of the tree."""
         packer = Packer(handle=self._keep)
         try:
@@ -58,7 +60,9 @@ class Agent:
         target = self._target(header)
         cotangent = kwargs.pop("cotangent")
         output = kwargs.pop("output")
-        leaves = [a.clone().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args]
+        leaves = [
+            a.clone().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args
+        ]
         parameters = dict(target.named_parameters()) if isinstance(target, torch.nn.Module) else {}
         with torch.enable_grad():
             result = target(*leaves, **kwargs)
@@ -66,7 +70,7 @@ class Agent:
             wanted = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
             wanted += list(parameters.values())
             if result.requires_grad and wanted:
-                found = list(torch.autograd.grad((result * cotangent).sum(), wanted, allow_unused=True))
+                found: list[Any] = list(torch.autograd.grad((result * cotangent).sum(), wanted, allow_unused=True))
             else:
                 found = [None] * len(wanted)
         inputs = [found.pop(0) if isinstance(leaf, torch.Tensor) and leaf.requires_grad else None for leaf in leaves]
@@ -75,7 +79,13 @@ class Agent:
     def _op_probe(self, header: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run source text under neutral names and return the object it defines."""
         source, name = args
-        scope: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "math": __import__("math"), **kwargs}
+        scope: dict[str, Any] = {
+            "torch": torch,
+            "nn": torch.nn,
+            "F": torch.nn.functional,
+            "math": __import__("math"),
+            **kwargs,
+        }
         exec(compile(source, "<probe>", "exec"), scope)
         return scope[name]
 
@@ -172,7 +182,8 @@ def _receiver(connection: socket.socket) -> Callable[[int], bytes]:
     def receive(n: int) -> bytes:
         data = bytearray()
         while len(data) < n:
-            part = _uninterrupted(lambda: connection.recv(n - len(data)))
+            missing = n - len(data)
+            part = _uninterrupted(lambda missing=missing: connection.recv(missing))
             if not part:
                 raise EOFError
             data += part

@@ -41,7 +41,7 @@ def conform(got: Any, want: Any, where: Text) -> Any:
 
 def _tensor(got: Any, want: torch.Tensor, where: Text) -> torch.Tensor:
     if not isinstance(got, torch.Tensor):
-        _refuse_type(got, want, where)
+        raise _wrong_type(got, want, where)
     if got.shape != want.shape:
         raise StudentFault(
             Fault.SHAPE,
@@ -77,7 +77,7 @@ def _number(got: Any, want: int | float, where: Text) -> int | float:
     if isinstance(got, torch.Tensor) and got.numel() == 1 and got.dtype != torch.bool and not got.is_complex():
         got = got.item()
     if isinstance(got, bool) or not isinstance(got, (int, float)):
-        _refuse_type(got, want, where)
+        raise _wrong_type(got, want, where)
     if isinstance(want, int):
         return int(got) if float(got).is_integer() else float(got)
     got = float(got)
@@ -91,10 +91,16 @@ def _number(got: Any, want: int | float, where: Text) -> int | float:
 
 
 def _refuse_type(got: Any, want: Any, where: Text) -> Any:
+    raise _wrong_type(got, want, where)
+
+
+def _wrong_type(got: Any, want: Any, where: Text) -> StudentFault:
     expected, came = kind_of(want), kind_of(got)
-    raise StudentFault(
+    return StudentFault(
         Fault.TYPE,
-        Text(zh=f"{where.zh}应是{expected.zh}，得到{came.zh}。", en=f"{where.en} should be {expected.en}, got {came.en}."),
+        Text(
+            zh=f"{where.zh}应是{expected.zh}，得到{came.zh}。", en=f"{where.en} should be {expected.en}, got {came.en}."
+        ),
         came.en,
     )
 
@@ -117,7 +123,9 @@ def _dtype(tensor: torch.Tensor) -> str:
 def kind_of(value: Any) -> Text:
     """What a value is, in words for the student."""
     if isinstance(value, torch.Tensor):
-        return Text(zh=f"形状为 {shape(value)} 的 {_dtype(value)} 张量", en=f"a {_dtype(value)} tensor of shape {shape(value)}")
+        return Text(
+            zh=f"形状为 {shape(value)} 的 {_dtype(value)} 张量", en=f"a {_dtype(value)} tensor of shape {shape(value)}"
+        )
     if value is None:
         return Text(zh=" None（函数忘了 return？）", en="None (is a return missing?)")
     if isinstance(value, (tuple, list)):
@@ -126,6 +134,11 @@ def kind_of(value: Any) -> Text:
         return Text(zh=f"含 {len(value)} 项的字典", en=f"a dict of {len(value)}")
     if isinstance(value, (Other, Kept)):
         return Text(zh=f"一个 {value.type} 对象", en=f"an object of type {value.type}")
-    name = {bool: ("布尔值", "a bool"), int: ("整数", "an int"), float: ("浮点数", "a float"), str: ("字符串", "a string")}
+    name = {
+        bool: ("布尔值", "a bool"),
+        int: ("整数", "an int"),
+        float: ("浮点数", "a float"),
+        str: ("字符串", "a string"),
+    }
     zh, en = name.get(type(value), (f"一个 {type(value).__name__} 对象", f"an object of type {type(value).__name__}"))
     return Text(zh=zh, en=en)

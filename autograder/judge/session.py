@@ -20,7 +20,7 @@ from _pytest.runner import runtestprotocol
 
 from autograder.exercises.registry import CourseFault, Exercise, Solution
 from autograder.judge.draw import Draw, derive
-from autograder.judge.faults import Fault, MachineFault, Mismatch, StudentFault
+from autograder.judge.faults import Fault, MachineFault, StudentFault
 from autograder.judge.student import Call, Channel, Direct, Student
 from autograder.judge.verdict import Outcome
 from autograder.text import Text
@@ -36,13 +36,16 @@ _OPTIONS = [
     *(f"-pno:{plugin}" for plugin in ("threadexception", "unraisableexception", "junitxml", "doctest")),
 ]
 _HANGS_BEFORE_GIVING_UP = 2
-_DECISIVE = frozenset({Fault.MISSING, Fault.UNFINISHED})  # after these, every other test of the exercise would say the same
+_DECISIVE = frozenset(
+    {Fault.MISSING, Fault.UNFINISHED}
+)  # after these, every other test of the exercise would say the same
 
 
 @dataclass
 class HiddenTest:
     """A test function with all its parameters."""
 
+    exercise: str
     name: str
     text: Text
     weight: float
@@ -103,39 +106,46 @@ class Judge:
             if decided or not passed.issuperset(test.after):
                 yield Run(test, Outcome.NOT_CHECKED)
                 continue
-            run = self._call(lambda test=test: self._run(name, test, channel, seed))  # type: ignore[misc]
+            run = self._call(lambda test=test: self._run(test, channel, seed))  # type: ignore[misc]
             if run.outcome is Outcome.PASSED:
                 passed.add(test.name)
             hangs += run.fault is Fault.TIMEOUT
             decided = run.fault in _DECISIVE or hangs >= _HANGS_BEFORE_GIVING_UP
             yield run
 
+    def again(self, run: Run, channel: Channel, seed: int) -> Run:
+        """The hidden test of an earlier run on another solution."""
+        return self._call(lambda: self._run(run.test, lambda: channel, seed))
+
     # --- in the session's thread ------------------------------------------------------------------------------------------------------
 
-    def _run(self, name: str, test: HiddenTest, channel: Callable[[], Channel], seed: int) -> Run:
+    def _run(self, test: HiddenTest, channel: Callable[[], Channel], seed: int) -> Run:
         run = Run(test, Outcome.PASSED)
         for item in test.items:
-            attempt = self._attempt(item, name, channel(), seed)
+            attempt = self._attempt(item, test.exercise, channel(), seed)
             run.calls += attempt.student._calls
             if attempt.error is not None:
-                self._settle(run, attempt.error, item, name, seed)
+                self._settle(run, attempt.error, item, seed)
                 break
         return run
 
-    def _settle(self, run: Run, error: BaseException, item: pytest.Item, name: str, seed: int) -> None:
+    def _settle(self, run: Run, error: BaseException, item: pytest.Item, seed: int) -> None:
         """Decide whose fault a failure is. What fails with the reference in the student's place too is the course's."""
         run.outcome, run.text = Outcome.FAILED, getattr(error, "text", None)
         if isinstance(error, StudentFault):
             run.fault = error.kind
         elif isinstance(error, MachineFault):
             run.outcome, run.text = Outcome.MACHINE_FAULT, None
-        elif isinstance(error, CourseFault) or self._attempt(item, name, self._reference(name), seed).error is not None:
+        elif isinstance(error, CourseFault) or self._reference_fails(item, run.test.exercise, seed):
             run.outcome = Outcome.COURSE_FAULT
             run.problem = f"{item.nodeid}: {type(error).__name__}: {error}"
         else:
             run.fault, run.leak = Fault.VALUE, getattr(error, "report", None)
             if not isinstance(error, AssertionError):
                 run.text = _UNUSABLE
+
+    def _reference_fails(self, item: pytest.Item, name: str, seed: int) -> bool:
+        return self._attempt(item, name, self._reference(name), seed).error is not None
 
     def _reference(self, name: str) -> Channel:
         return self.solution(self.exercises[name], self.exercises[name].reference)
@@ -152,7 +162,10 @@ class Judge:
 
     def _main(self, tests: Path) -> None:
         try:
-            code = pytest.main([*_OPTIONS, f"--rootdir={tests}", f"--confcutdir={tests}", f"-c{os.devnull}", str(tests)], [self._plugin])
+            code = pytest.main(
+                [*_OPTIONS, f"--rootdir={tests}", f"--confcutdir={tests}", f"-c{os.devnull}", str(tests)],
+                [self._plugin],
+            )
             if not self._plugin.ready.is_set():
                 self._plugin.problems.append(f"pytest ended with {code} while collecting {tests}")
         except BaseException as error:
@@ -171,11 +184,13 @@ class Judge:
         for item in plugin.items:
             mark = item.get_closest_marker("exercise")
             if mark is None or mark.args[0] not in self.exercises:
-                problems.append(f"{item.nodeid}: expected @pytest.mark.exercise with one of {', '.join(self.exercises)}")
+                problems.append(
+                    f"{item.nodeid}: expected @pytest.mark.exercise with one of {', '.join(self.exercises)}"
+                )
                 continue
             name = getattr(item, "originalname", item.name)
             try:
-                test = tests.setdefault(mark.args[0], {}).setdefault(name, _hidden_test(item, name))
+                test = tests.setdefault(mark.args[0], {}).setdefault(name, _hidden_test(item, mark.args[0], name))
             except ValueError as error:
                 problems.append(f"{item.nodeid}: {error}")
                 continue
@@ -189,7 +204,9 @@ class Judge:
         return {name: list(found.values()) for name, found in tests.items()}
 
 
-_UNUSABLE = Text(zh="结果的数值不对，检查无法继续。", en="The values of the result are wrong; the check could not go on.")
+_UNUSABLE = Text(
+    zh="结果的数值不对，检查无法继续。", en="The values of the result are wrong; the check could not go on."
+)
 
 
 @dataclass
@@ -202,10 +219,11 @@ class _Attempt:
     error: BaseException | None = None
 
 
-def _hidden_test(item: pytest.Item, name: str) -> HiddenTest:
+def _hidden_test(item: pytest.Item, exercise: str, name: str) -> HiddenTest:
     weight = item.get_closest_marker("weight")
     after = item.get_closest_marker("after")
     return HiddenTest(
+        exercise,
         name,
         Text.of_docstring(getattr(item, "function", item).__doc__),
         float(weight.args[0]) if weight else 1.0,
@@ -251,7 +269,7 @@ class _Plugin:
             self.attempt.error = error
         # pytest's own report would print the traceback, at twenty times the cost of the test
         outcome: Literal["passed", "failed"] = "passed" if error is None else "failed"
-        return pytest.TestReport(item.nodeid, item.location, item.keywords, outcome, None, call.when)
+        return pytest.TestReport(item.nodeid, item.location, item.keywords, outcome, None, call.when)  # type: ignore[arg-type]
 
     @pytest.fixture
     def student(self) -> Student:

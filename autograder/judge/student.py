@@ -49,11 +49,22 @@ class Direct:
 class Call:
     """One recorded call: what was asked, what came (a value or a fault), and what the reference gives."""
 
-    what: str
+    op: str
+    name: str
     args: tuple[Any, ...]
     got: Any = None
     fault: StudentFault | None = None
     want: Any = None
+
+    @property
+    def what(self) -> str:
+        """The operation and what it was done to."""
+        return f"{self.op} {self.name}"
+
+    @property
+    def compared(self) -> bool:
+        """Whether the reference was asked the same."""
+        return self.op in _CONFORMING
 
 
 @dataclass
@@ -84,7 +95,7 @@ class Student:
         """One operation on both sides. Returns the student's result in the reference's structure, or raises StudentFault."""
         self._count += 1
         header = {"op": "call" if op == "error" else op, "seed": derive(self._seed, str(self._count))}
-        call = Call(f"{op} {name}", args)
+        call = Call(op, name, args)
         self._calls.append(call)
         want: Any = None
         if self._twin is not None:
@@ -273,13 +284,20 @@ def _fault_of(error: Any) -> StudentFault:
     if error.get("missing") is True:
         return StudentFault(
             Fault.MISSING,
-            Text(zh=f"没有找到 {message}：请在答题单元里定义它。", en=f"{message} is not defined: define it in the answer cell."),
+            Text(
+                zh=f"没有找到 {message}：请在答题单元里定义它。",
+                en=f"{message} is not defined: define it in the answer cell.",
+            ),
         )
     if kind == "NotImplementedError":
         return StudentFault(
             Fault.UNFINISHED, Text(zh="还没有作答。", en="This has not been answered yet."), "NotImplementedError"
         )
-    at = Text(zh=f"（单元第 {line} 行）", en=f" (line {line} of the cell)") if type(line) is int and line else Text("", "")
+    at = (
+        Text(zh=f"（单元第 {line} 行）", en=f" (line {line} of the cell)")
+        if type(line) is int and line
+        else Text("", "")
+    )
     said = f": {message}" if message else ""
     return StudentFault(
         Fault.RAISED,

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from autograder.judge.faults import Fault
 from autograder.text import Text
 
-VERSION = 1
+VERSION: Literal[1] = 1
 
 
 class Outcome(StrEnum):

@@ -112,7 +112,10 @@ class Packer:
 
 def to_frame(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> bytes:
     """One frame. Raises Malformed (oversized) when it would exceed what the other side accepts."""
-    if len(tensors) > MAX_TENSORS or sum(t.numel() * t.element_size() for t in tensors.values()) > MAX_BLOB - MAX_HEADER:
+    if (
+        len(tensors) > MAX_TENSORS
+        or sum(t.numel() * t.element_size() for t in tensors.values()) > MAX_BLOB - MAX_HEADER
+    ):
         raise Malformed("more tensor data than a frame may hold", oversized=True)
     blob = save_tensors(tensors) if tensors else b""
     head = json.dumps(header, allow_nan=False).encode()
@@ -193,7 +196,9 @@ class Unpacker:
                 return None
             case ["bool", bool() as value]:
                 return value
-            case ["int", str() as digits] if len(digits) < 40 and digits.removeprefix("-").isdecimal() and digits.isascii():
+            case ["int", str() as digits] if (
+                len(digits) < 40 and digits.removeprefix("-").isdecimal() and digits.isascii()
+            ):
                 return int(digits)
             case ["float", str() as digits]:
                 return _float(digits)
