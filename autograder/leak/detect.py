@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from autograder.leak.bench import Bench
 from autograder.leak.contract import Contract, Expect
 from autograder.leak.inputs import Factory, Inputs
-from autograder.leak.plan import ERROR, EFFORTS, Search
+from autograder.leak.plan import EFFORTS, Search, failed_call
 from autograder.leak.report import Report
-from autograder.leak.setting import Finding, Setting
+from autograder.leak.setting import Setting
 from autograder.leak.subject import Subject, undisturbed
 from autograder.text import Language
 
@@ -64,9 +65,7 @@ def detect(
                     progress(share)
         except TimeoutError as error:  # a call that hangs once would hang hundreds of times
             setting = search.searched[-1] if search.searched else Setting(T=length, seed=seed)
-            search.findings.append(
-                Finding("error", setting, ERROR.format(what=setting, error=f"TimeoutError: {error}"), always=True)
-            )
+            search.findings.append(replace(failed_call(setting, error), always=True))
     return Report(
         findings=sorted(search.findings, key=lambda finding: finding.rank),
         matrix=search.matrix,
@@ -77,7 +76,8 @@ def detect(
         seconds=time.perf_counter() - start,
         expect=expect,
         language=language,
-        forbidden=None,
+        leaks=search.leaks,
+        allowed=search.allowed,
     )
 
 

@@ -34,9 +34,7 @@ class Inputs:
         seed: int,
     ) -> None:
         self.factory = factory
-        small, wide, long = (
-            self.draw(Setting(B=b, T=t, seed=seed)) for b, t in ((B, T), (B + 1, T), (B, T + 1))
-        )
+        small, wide, long = (self.draw(Setting(B=b, T=t, seed=seed)) for b, t in ((B, T), (B + 1, T), (B, T + 1)))
         self.tensors = [name for name, value in small.items() if isinstance(value, Tensor)]
         self.batch: dict[str, int | None] = {}
         self.growing: dict[str, list[int]] = {}  # every axis that follows T
@@ -93,7 +91,7 @@ class Inputs:
             return torch.where(new == old, old + 1, new) if torch.equal(new, old) else new
         if scale == 0:
             new = torch.zeros_like(old)
-        pool = torch.cat([old.flatten(), new.flatten()]).unique()
+        pool = torch.tensor(sorted({*old.flatten().tolist(), *new.flatten().tolist()}), dtype=old.dtype)
         other = pool[(torch.searchsorted(pool, new) + 1) % len(pool)]
         return torch.where(new == old, other, new)
 
@@ -101,11 +99,9 @@ class Inputs:
         """``n`` copies of the batch behind each other: sample b of copy i is at i * B + b."""
         if n == 1:
             return values
+        axes = {name: axis for name, axis in self.batch.items() if axis is not None}
         return {
-            name: torch.cat([value] * n, dim=self.batch[name])
-            if name in self.batch and self.batch[name] is not None
-            else value
-            for name, value in values.items()
+            name: torch.cat([value] * n, dim=axes[name]) if name in axes else value for name, value in values.items()
         }
 
     def truncate(self, values: Values, n: int) -> Values:

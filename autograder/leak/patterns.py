@@ -29,8 +29,9 @@ CAUSES = {
         en="and through {only} alone: the softmax runs over the query axis instead of the key axis (dim=-1)",
     ),
     "v": Text(
-        zh="只经由 {only}：权重不受遮罩约束，或旁边另有一条对全部 value 求和的路",
-        en="and through {only} alone: weights that ignore the mask, or a side path that sums over all values",
+        zh="只经由 {only}：被遮的权重并不是 0（填充值是 0 或太弱，或用乘法遮罩分数），或另有一条对全部 value 求和的路",
+        en="and through {only} alone: masked weights are not 0 (a fill of 0 or a weak one, scores multiplied by the mask), "
+        "or a side path sums over all values",
     ),
     "whole": Text(
         zh="通常是没有遮罩、布尔遮罩含义相反、双向的循环层，或在整个时间轴上取平均、归一化或最大值",
@@ -65,49 +66,70 @@ CAUSES = {
     ),
 }
 
-TRAIN_ONLY = Text(zh="只在训练模式下出现", en="in train mode only")
-EVAL_ONLY = Text(zh="出现在 eval 模式下", en="in eval mode")
+TRAIN = Text(
+    zh="通常是只在训练时走的分支没有遮罩，或 BatchNorm 的统计量跨越了时间",
+    en="usually a branch without a mask that only training takes, or BatchNorm statistics over time",
+)
+DROPOUT = Text(
+    zh="通常是对遮罩后的分数做了 dropout：-inf 或 -1e9 被置为 0，那一格就重新打开了",
+    en="usually dropout on masked scores: a dropped -1e9 becomes 0 and the cell is open again",
+)
+FINITE_FILL = Text(
+    zh="有限的填充值（如 -1e4）敌不过很大的分数，应填 -inf",
+    en="a finite fill (such as -1e4) loses to large scores; use -inf",
+)
+TRAIN_ONLY = Text(zh="只在训练模式下出现。", en="It shows in train mode only.")
 BATCH_IS_T = Text(
-    zh="只在 B 等于 T 时出现（某个批次轴广播到了时间轴上）",
-    en="only when B equals T (some batch axis broadcasts onto the time axis)",
+    zh="只在 B 等于 T 时出现：某个批次轴广播到了时间轴上。",
+    en="It shows only when B equals T: some batch axis broadcasts onto the time axis.",
 )
-BATCH_ONE = Text(zh="只在 B=1 时出现（squeeze 或另一条分支）", en="only when B is 1 (a squeeze, or another branch)")
-LONG_ONLY = Text(zh="在 {n} 个位置以内看不到，更长才出现", en="only above {n} positions")
-LARGE_LOGITS = Text(
-    zh="只在输入很大（×{scale:g}）时出现：有限的填充值敌不过很大的分数，应填 -inf",
-    en="only for large logits (inputs x{scale:g}): a finite fill loses to them, fill with -inf",
+BATCH_ONE = Text(
+    zh="只在 B=1 时出现：squeeze，或另一条分支。", en="It shows only when B is 1: a squeeze, or another branch."
 )
+LONG_ONLY = Text(zh="{n} 个位置以内看不到，更长才出现。", en="It shows only above {n} positions.")
+LARGE_LOGITS = Text(zh="只在输入很大（×{scale:g}）时出现。", en="It shows for large logits only (inputs x{scale:g}).")
 LARGE_VALUES = Text(
-    zh="只在替换的数很大（×{scale:g}）时出现：最大值、top-k 或过弱的填充值",
-    en="only for large replaced values (x{scale:g}): a maximum, a top-k or a weak fill",
+    zh="只在替换的数很大（×{scale:g}）时出现：像是最大值、top-k 或过弱的填充值。",
+    en="It shows for large replaced values only (x{scale:g}), as a maximum, a top-k or a weak fill does.",
 )
-GRAD_ONLY = Text(zh="只在 autograd 记录时出现", en="only while autograd records")
+GRAD_ONLY = Text(zh="只在 autograd 记录时出现。", en="It shows only while autograd records.")
 TINY = Text(
-    zh="泄漏很小，常见容差看不见，但不是舍入：填充值太弱（如 -20），应填 -inf",
-    en="small enough to pass the usual tolerances, yet not rounding: a fill that is too weak (such as -20); use -inf",
+    zh="它小得能通过常见的容差，但不是舍入：像是太弱的填充值（如 -20），应填 -inf。",
+    en="It is small enough to pass the usual tolerances, yet not rounding: as a weak fill (such as -20) does; use -inf.",
 )
 
 
 def meaning(
-    finding: Finding, moved: Tensor, forbidden: Tensor, leaking: Iterable[str], clean: Sequence[Setting], *, b_is_t: bool
+    finding: Finding,
+    moved: Tensor,
+    forbidden: Tensor,
+    leaking: Iterable[str],
+    clean: Sequence[Setting],
+    *,
+    b_is_t: bool,
+    noisy: bool,
 ) -> Text:
     """Words for one leak.
 
     ``moved`` (T_out, L) sizes of its input in its setting, ``forbidden`` the cells that must be 0, ``leaking`` all
-    inputs that leak, ``clean`` the settings that were searched before without seeing it.
+    inputs that leak, ``clean`` the settings that were searched before without seeing it. ``b_is_t``: smaller batches of
+    that length were clean; ``noisy``: the function draws random numbers in this mode.
     """
     shape, place = _shape((moved > 0) & forbidden, forbidden)
-    only = set(leaking) == {finding.input}
-    cause = CAUSES[shape]
-    letter = (finding.input or "")[:1].lower()
-    if only and shape == "whole" and letter in ("q", "k", "v"):
-        cause = CAUSES[letter].format(only=finding.input)
     conditions = _conditions(finding, moved, clean, b_is_t)
-    zh = "".join(
-        [place.zh, "，", cause.zh, "。", *("此外：" + "；".join(c.zh for c in conditions) + "。" for _ in conditions[:1])]
+    letter = (finding.input or "")[:1].lower()
+    if finding.setting.inputs_scale > 1:
+        cause = FINITE_FILL
+    elif TRAIN_ONLY in conditions and shape in ("whole", "some"):
+        cause = TRAIN if shape == "whole" or not noisy else DROPOUT
+    elif shape == "whole" and letter in ("q", "k", "v") and set(leaking) == {finding.input}:
+        cause = CAUSES[letter].format(only=finding.input)
+    else:
+        cause = CAUSES[shape]
+    return Text(
+        zh="".join([f"{place.zh}，{cause.zh}。", *(c.zh for c in conditions)]),
+        en=" ".join([f"{place.en}, {cause.en}.", *(c.en for c in conditions)]),
     )
-    en = "".join([place.en, ", ", cause.en, ".", *(" Seen " + "; ".join(c.en for c in conditions) + "." for _ in conditions[:1])])
-    return Text(zh=zh, en=en)
 
 
 def _shape(hits: Tensor, forbidden: Tensor) -> tuple[str, Text]:
@@ -131,9 +153,13 @@ def _shape(hits: Tensor, forbidden: Tensor) -> tuple[str, Text]:
     for width in range(2, length // 2 + 1):
         if bool((t // width == j // width).all()):
             return "block", BLOCK.format(width=width)
-    if int(ahead.max()) <= length // 2:
-        return "band", BAND.format(width=int(ahead.max()))
-    if int(t.max()) < length // 2 and bool(hits[: int(t.max()) + 1].sum(1).eq(forbidden[: int(t.max()) + 1].sum(1)).all()):
+    width = int(ahead.max())
+    within = torch.arange(length)[None] - forbidden.float().argmax(1)[:, None] < width  # (T_out, L)
+    if width <= length // 2 and count >= 0.8 * int((within & forbidden).sum()):
+        return "band", BAND.format(width=width)
+    if int(t.max()) < length // 2 and bool(
+        hits[: int(t.max()) + 1].sum(1).eq(forbidden[: int(t.max()) + 1].sum(1)).all()
+    ):
         return "rows", ROWS.format(n=int(t.max()) + 1)
     return "some", some
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from autograder.leak.bench import Bench
 from autograder.leak.contract import Contract
 from autograder.leak.probes.batch import other_samples
 from autograder.leak.probes.finite import finite_rows
-from autograder.leak.probes.liveness import past_matters
+from autograder.leak.probes.liveness import looks_back, past_matters
 from autograder.leak.probes.mutation import edited_inputs
 from autograder.leak.probes.repeat import repeated_call
 from autograder.leak.probes.single import joint, matrix, single
@@ -25,6 +25,7 @@ from autograder.leak.stage import Stage
 from autograder.leak.subject import Failed
 from autograder.text import Text
 
+P = ParamSpec("P")
 R = TypeVar("R")
 LARGE, SMALL = 300.0, 0.1  # factors on all inputs: a fill of -1e4 loses to the first, saturation hides from the second
 STANDARD = (16, 32)  # lengths that code without a stated limit should take
@@ -44,9 +45,7 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": Effort(
-        T=8, lengths=(5, 9, 17), batches=(2,), plain=((1, 5), (4, 4)), scaled=(), train=(5,), zeros=False
-    ),
+    "quick": Effort(T=8, lengths=(5, 9, 17), batches=(2,), plain=((1, 5), (4, 4)), scaled=(), train=(5,), zeros=False),
     "full": Effort(
         T=16,
         lengths=(2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40),
@@ -57,9 +56,14 @@ EFFORTS = {
         zeros=True,
     ),
 }
-REFUSED = Text(zh="不接受 {what}（{error}），因此没有检查。", en="It declines {what} ({error}), so nothing was looked at there.")
-FAILS = Text(zh="在 {what} 时出错（{error}），因此没有检查。", en="It fails at {what} ({error}), so nothing was looked at there.")
-ERROR = Text(zh="调用失败：{what}，{error}。", en="The call fails at {what}: {error}.")
+REFUSED = Text(
+    zh="不接受 T = {lengths}（{error}），那里没有检查。",
+    en="It declines T = {lengths} ({error}); nothing was looked at there.",
+)
+FAILS = Text(
+    zh="在 T = {lengths} 时出错（{error}），那里没有检查。",
+    en="It fails at T = {lengths} ({error}); nothing was looked at there.",
+)
 ERROR_MEANING = Text(
     zh="其他设置下能运行。常见原因：遮罩或位置表的长度固定（少了 [:T, :T]），或批次轴对不上。长度本来有上限时用 max_T= 说明。",
     en="Other settings run. Usual cause: a mask or position table of fixed length (no [:T, :T]), or a batch axis that "
@@ -74,6 +78,12 @@ OVERFLOWS = Text(
     zh="输入放大到 ×{scale:g} 时输出含 NaN 或无穷大。",
     en="With all inputs x{scale:g} the output holds NaN or infinity.",
 )
+
+
+def failed_call(setting: Setting, error: Exception, witness: Witness | None = None) -> Finding:
+    """A call that raised."""
+    seen = Text(zh=f"调用失败（{setting.words.zh}）：{error}", en=f"The call fails ({setting.words.en}): {error}")
+    return Finding("error", setting, seen, meaning=ERROR_MEANING, witness=witness)
 
 
 @dataclass
@@ -92,6 +102,8 @@ class Search:
     clean: dict[str, list[Setting]] = field(default_factory=dict)  # per input, before its first leak
     main: Stage | None = None
     matrix: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
+    leaks: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
+    allowed: Tensor | None = None  # the cells of the matrix that some input may use
     matrix_setting: Setting | None = None
 
     def steps(self) -> Iterator[float]:
@@ -110,45 +122,56 @@ class Search:
                 self._look(setting, folded, scales)
                 yield 0.1 + 0.6 * (i + 1) / len(plan)
         if mode in modes:
-            self.main = bench.stage(start, folded=True)
+            self.main = main = bench.stage(start, folded=True)
             if bench.contract.expect != "none":
-                self._try(lambda: self._singles(self.main), start)
+                self._try(start, self._singles, main)
                 yield 0.85
-                self._try(lambda: self._prefixes(start), start)
+                if not any(f.kind in ("leaks", "nonfinite") for f in self.findings):  # it would say the same again
+                    self._try(start, self._prefixes, start)
         self.findings += edited_inputs(bench)
         self._errors(start)
         if mode in modes:
-            self._try(lambda: self._conclude(start), start)
+            self._try(start, self._conclude, start)
         yield 1.0
 
     def _first_that_runs(self, mode: Mode) -> Setting | None:
         """The plainest setting in which the function runs at all."""
         for T in dict.fromkeys((self.T, *(t for t in (8, 16, 4, 32) if self._fits(t)))):
-            for B in dict.fromkeys((2 if self.T <= EVERY_CUT else 1, 2, 1, 4, T)):
+            for B in (2, 1, 4) if self.T <= EVERY_CUT else (1, 2):
                 setting = Setting(T=T, B=B, mode=mode, seed=self.seed)
-                if self._try(lambda setting=setting: self.bench.stage(setting).base(), setting) is not None:
+                if self._try(setting, self._runs, setting) is not None:
                     return setting
         return None
+
+    def _runs(self, setting: Setting) -> Tensor:
+        """The output at a setting; Failed if its shape stays the same when T does not."""
+        bench = self.bench
+        output = bench.stage(setting).base()
+        shorter = replace(setting, T=setting.T - 1)
+        try:
+            shape = bench.subject.run(bench.inputs.draw(shorter), shorter).shape
+        except Failed:  # one fixed length, or multiples only: the sweep will tell
+            return output
+        if shape == bench.subject.run(bench.inputs.draw(setting), setting).shape:
+            raise Failed(ValueError(f"expected an output with one row per position, got {tuple(shape)} whatever T is"))
+        return output
 
     def _calibrate(self, setting: Setting) -> bool:
         """Repeatability, finiteness and batch independence of one mode; False if leaks cannot be told there."""
         bench = self.bench
-        if self._try(lambda: bench.stage(setting).base(), setting) is None:
+        if self._try(setting, bench.stage(setting).base) is None:
             return False
-        self._add(self._try(lambda: repeated_call(bench, setting), setting))
+        self._add(self._try(setting, repeated_call, bench, setting))
         if setting.mode in bench.unrepeatable:
             self.notes.append(UNREPEATABLE)
             return False
-        self._add(self._try(lambda: finite_rows(bench, setting), setting))
-        mixed = False
-        small = min(8, setting.T)
-        for B in self.effort.batches:
-            where = replace(setting, T=small, B=B)
-            for finding in self._try(lambda where=where: other_samples(bench, where), where) or []:
-                mixed = True
-                if not any(f.kind == finding.kind and f.input == finding.input for f in self.findings):
-                    self.findings.append(finding)
-        if not mixed:
+        self._add(self._try(setting, finite_rows, bench, setting))
+        where = [replace(setting, T=min(8, setting.T), B=B) for B in self.effort.batches] + [replace(setting, B=2)]
+        tried = [self._try(w, other_samples, bench, w) for w in dict.fromkeys(where)]
+        for found in tried:
+            for finding in found or []:
+                self._add(finding)
+        if not any(tried) and any(found is not None for found in tried):
             bench.independent.add(setting.mode)
         return True
 
@@ -169,7 +192,7 @@ class Search:
             usual = min(start.T, 16)
             for T in (usual, *effort.scaled):
                 if self._fits(T) and self._scalable():
-                    yield replace(main, T=T, B=2, inputs_scale=LARGE), True, (1.0,)
+                    yield replace(main, T=T, B=8, inputs_scale=LARGE), True, (1.0,)  # many first rows
                     if T >= 8:
                         yield replace(main, T=T, B=2, inputs_scale=SMALL), True, (1.0,)
             yield replace(main, T=usual, B=2, grad=True), True, both
@@ -185,7 +208,7 @@ class Search:
                 if self._fits(T):
                     yield replace(train, T=T, B=B), False, (1.0,)
             if effort.scaled and self._scalable():
-                yield replace(train, inputs_scale=LARGE), True, (1.0,)
+                yield replace(train, B=8, inputs_scale=LARGE), True, (1.0,)
         if start.T > EVERY_CUT:
             for m in modes:
                 yield replace(start, mode=m, grad=m == "train"), True, both if m == mode else (1.0,)
@@ -201,7 +224,7 @@ class Search:
         if not pending:
             return
         stage = bench.stage(setting, folded)
-        if self._try(stage.base, setting) is None:
+        if self._try(setting, stage.base) is None:
             return
         self.searched.append(setting)
         self._check_finite(stage)
@@ -209,9 +232,7 @@ class Search:
         most = SOME_CUTS if setting.T > EVERY_CUT or not cheap or setting.B * setting.T > 200 else EVERY_CUT
         for name in pending:
             for scale in scales:
-                finding = self._try(
-                    lambda name=name, scale=scale: suffix(bench, stage, name, scale, most), setting
-                )
+                finding = self._try(setting, suffix, bench, stage, name, scale, most)
                 self._add(finding)
                 if finding is not None and finding.kind == "leaks":
                     break
@@ -237,29 +258,34 @@ class Search:
         longest = max([T for T in (*self.effort.lengths, min(start.T, EVERY_CUT)) if self._fits(T)])
         failed = {s.T for s, _ in self.failures}
         longest = start.T if longest in failed else max(longest, start.T)
-        shorter = [T for T in dict.fromkeys((1, *self.effort.lengths, start.T)) if T < longest]
+        shorter = [T for T in dict.fromkeys((1, *self.effort.lengths, start.T)) if longest > T]
         self._add(prefix(self.bench, replace(start, T=longest), shorter))
 
     def _conclude(self, start: Setting) -> None:
         """The matrix, whether the past matters, and words for what was found."""
         bench = self.bench
-        leaks = [f for f in self.findings if f.kind in ("leaks", "numerical-leak")]
-        worst = min(leaks, key=lambda f: f.rank, default=None)
+        sightings = [f for f in self.findings if f.kind in ("leaks", "numerical-leak")]
+        worst = min(sightings, key=lambda f: f.rank, default=None)
         stage, scale = self.main, 1.0
         assert stage is not None
         if worst is not None and worst.setting != start:
             scale = worst.setting.scale
             stage = bench.stage(replace(worst.setting, scale=1.0), folded=worst.setting.B != worst.setting.T)
-        self.matrix = joint({name: matrix(stage, name, scale) for name in bench.inputs.causal})
-        for f in leaks:
+        sizes = {name: matrix(stage, name, scale) for name in bench.inputs.causal}
+        for f in sightings:
             if f.t is not None and f.j is not None and f.setting == replace(stage.setting, scale=scale):
-                self.matrix[f.t, f.j] = max(float(self.matrix[f.t, f.j]), f.size)
-        self.matrix_setting = replace(stage.setting, scale=scale)
-        leaking = {f.input for f in leaks if f.kind == "leaks" and f.input}
-        self.findings = [
-            replace(f, meaning=self._words(f, leaking)) if f.kind == "leaks" else f for f in self.findings
-        ]
+                sizes[f.input or ""][f.t, f.j] = max(float(sizes[f.input or ""][f.t, f.j]), f.size)
+        self.matrix = joint(sizes)
         if bench.contract.expect != "none":
+            cells = {n: Contract.forbidden(m.size(0), m.size(1), bench.offset(stage, n)) for n, m in sizes.items()}
+            self.allowed = joint({n: (~cell).double() for n, cell in cells.items()}) > 0
+            self.leaks = joint({n: sizes[n] * cell for n, cell in cells.items()})
+        self.matrix_setting = replace(stage.setting, scale=scale)
+        leaking = {f.input for f in sightings if f.kind == "leaks" and f.input}
+        self.findings = [replace(f, meaning=self._words(f, leaking)) if f.kind == "leaks" else f for f in self.findings]
+        if bench.contract.expect == "none" or any(f.kind == "nonfinite" for f in self.findings):
+            return
+        if not any(looks_back(size, max(bench.offset(stage, name), 0)) for name, size in sizes.items()):
             finding, note = past_matters(bench, replace(start, T=min(start.T, 8)))
             self._add(finding)
             self.notes += [note] if note else []
@@ -271,10 +297,18 @@ class Search:
         moved = matrix(stage, name, s.scale)
         if finding.t is not None and finding.j is not None:
             moved[finding.t, finding.j] = max(float(moved[finding.t, finding.j]), finding.size)
-        forbidden = Contract.forbidden(*moved.shape, self.bench.offset(stage, name))
+        forbidden = Contract.forbidden(moved.size(0), moved.size(1), self.bench.offset(stage, name))
         alone = [c for c in self.clean.get(name, ()) if c.T == s.T and c.B != s.B and c.mode == s.mode]
         b_is_t = s.B == s.T and bool(alone)
-        return patterns.meaning(finding, moved, forbidden, leaking, self.clean.get(name, []), b_is_t=b_is_t)
+        return patterns.meaning(
+            finding,
+            moved,
+            forbidden,
+            leaking,
+            self.clean.get(name, []),
+            b_is_t=b_is_t,
+            noisy=s.mode in self.bench.noisy,
+        )
 
     def _errors(self, start: Setting) -> None:
         """Failures in some settings: a finding where the code ought to run, otherwise a remark."""
@@ -290,24 +324,15 @@ class Search:
                 serious.append((s, e))
         if serious:
             s, e = serious[0]
-            self.findings.append(
-                Finding("error", s, ERROR.format(what=s, error=e), meaning=ERROR_MEANING, witness=self._inputs_of(s))
-            )
+            self.findings.append(failed_call(s, e, self._inputs_of(s)))
             return
-        what = "T = " + ", ".join(map(str, sorted({s.T for s, _ in plain})))
-        self.notes.append((REFUSED if plain[0][1].refused else FAILS).format(what=what, error=plain[0][1]))
+        lengths = ", ".join(map(str, sorted({s.T for s, _ in plain})))
+        self.notes.append((REFUSED if plain[0][1].refused else FAILS).format(lengths=lengths, error=plain[0][1]))
 
     def _never_runs(self) -> None:
         setting, error = self.failures[0]
         self.findings = [
-            Finding(
-                "error",
-                setting,
-                ERROR.format(what=setting, error=error),
-                meaning=NEVER_RUNS,
-                always=True,
-                witness=self._inputs_of(setting),
-            )
+            replace(failed_call(setting, error, self._inputs_of(setting)), meaning=NEVER_RUNS, always=True)
         ]
 
     def _inputs_of(self, setting: Setting) -> Witness:
@@ -322,21 +347,20 @@ class Search:
         if finding is None:
             return
         if finding.kind == "leaks":
-            self.findings = [
-                f for f in self.findings if not (f.kind == "numerical-leak" and f.input == finding.input)
-            ]
+            self.findings = [f for f in self.findings if not (f.kind == "numerical-leak" and f.input == finding.input)]
         if not any(f.kind == finding.kind and f.input == finding.input for f in self.findings):
             self.findings.append(finding)
 
-    def _try(self, step: Callable[[], R], setting: Setting) -> R | None:
+    def _try(self, setting: Setting, step: Callable[P, R], *args: P.args, **options: P.kwargs) -> R | None:
+        """A step, or None and a note of the failure if the function under test fails in it."""
         try:
-            return step()
+            return step(*args, **options)
         except Failed as failed:
             self.failures.append((setting, failed))
             return None
 
     def _fits(self, T: int) -> bool:
-        return self.max_T is None or T <= self.max_T
+        return self.max_T is None or self.max_T >= T
 
     def _scalable(self) -> bool:
         values = self.bench.inputs.draw(Setting(T=2, B=1))

@@ -33,10 +33,12 @@ ALL_CAUSAL = Text(
     zh="替换未来的任何位置，过去的行都没有变化（逐位比较）。",
     en="Whatever was replaced in the future, no earlier row changed by a single bit.",
 )
-NO_CONTRACT = Text(zh="没有要求因果性，只检查了其他方面。", en="Causality was not asked for; only the rest was checked.")
+NO_CONTRACT = Text(
+    zh="没有要求因果性，只检查了其他方面。", en="Causality was not asked for; only the rest was checked."
+)
 COVERED = Text(
-    zh="检查了 {settings} 种设置（T 为 {T}，B 为 {B}，模式 {modes}），调用 {calls} 次，用时 {seconds:.2f} 秒。",
-    en="Searched {settings} settings (T in {T}, B in {B}, mode {modes}): {calls} calls, {seconds:.2f} s.",
+    zh="检查了 {settings} 种设置（T {T}，B {B}，{modes}），调用 {calls} 次，用时 {seconds:.2f} 秒。",
+    en="Searched {settings} settings (T {T}, B {B}, {modes}): {calls} calls, {seconds:.2f} s.",
 )
 SHOWN = Text(zh="出现在：{setting}。", en="Shown at {setting}.")
 ALSO = Text(zh="另外：{others}。", en="Also: {others}.")
@@ -58,7 +60,8 @@ class Report:
     """The result of `detect`.
 
     ``matrix`` (T_out, L): [t, j] is how far row t moved when position j moved, the largest over all inputs, measured
-    at ``matrix_setting``: that of the worst leak, or the plain one. ``calls`` counts calls of the function.
+    at ``matrix_setting``: that of the worst leak, or the plain one. ``leaks`` holds those of its sizes that the
+    contract wants at 0, ``allowed`` the cells that some input may use. ``calls`` counts calls of the function.
     """
 
     findings: list[Finding]
@@ -70,7 +73,8 @@ class Report:
     seconds: float
     expect: str
     language: Language = "zh"
-    forbidden: Tensor | None = field(default=None, repr=False)
+    leaks: Tensor | None = field(default=None, repr=False)
+    allowed: Tensor | None = field(default=None, repr=False)
 
     @property
     def verdict(self) -> Verdict:
@@ -99,10 +103,16 @@ class Report:
             return "\n".join([head + stop, f"{body.lang(language)} {remarks}".strip(), covered])
         worst = self.findings[0]
         others = [self._short(f, language) for f in self.findings[1:]]
-        last = [SHOWN.format(setting=worst.setting).lang(language)]
+        last = [SHOWN.lang(language).format(setting=worst.setting.words.lang(language))]
         last += [ALSO.format(others=("；" if language == "zh" else "; ").join(others)).lang(language)] if others else []
         second = worst.meaning.lang(language) if worst.meaning else ""
-        return "\n".join([f"{head}{colon}{worst.message.lang(language)}", second, " ".join([*last, covered])])
+        return "\n".join(
+            [
+                f"{head}{colon}{worst.message.lang(language)}",
+                second,
+                ("" if language == "zh" else " ").join([*last, covered]),
+            ]
+        )
 
     def __str__(self) -> str:
         return self.text()
@@ -142,14 +152,15 @@ class Report:
         )
 
     def _covered(self) -> Text:
-        def listed(values: set[Any]) -> str:
-            return ", ".join(map(str, sorted(values))) or "-"
+        def span(values: list[int]) -> str:
+            low, high = min(values, default=0), max(values, default=0)
+            return f"{low}" if low == high else f"{low}–{high}"
 
         return COVERED.format(
             settings=len(self.searched),
-            T=listed({s.T for s in self.searched}),
-            B=listed({s.B for s in self.searched}),
-            modes=listed({s.mode for s in self.searched}),
+            T=span([s.T for s in self.searched]),
+            B=span([s.B for s in self.searched]),
+            modes=" + ".join(dict.fromkeys(s.mode for s in self.searched)) or "-",
             calls=self.calls,
             seconds=self.seconds,
         )

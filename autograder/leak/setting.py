@@ -56,13 +56,20 @@ class Setting:
     seed: int = 0
     dtype: torch.dtype | None = None
 
-    def __str__(self) -> str:
-        parts = [f"T={self.T}", f"B={self.B}"]
-        parts += [self.mode] if self.mode != "function" else []
-        parts += [f"replaced values x{self.scale:g}"] if self.scale != 1 else []
-        parts += [f"all inputs x{self.inputs_scale:g}"] if self.inputs_scale != 1 else []
-        parts += ["autograd on"] if self.grad else []
-        return ", ".join([*parts, f"seed={self.seed}"])
+    @property
+    def words(self) -> Text:
+        """The setting for a reader, leaving out what is plain."""
+        parts = [Text(f"T={self.T}", f"T={self.T}"), Text(f"B={self.B}", f"B={self.B}")]
+        if self.mode != "function":
+            parts.append(Text(zh=f"{self.mode} 模式", en=f"{self.mode} mode"))
+        if self.scale != 1:
+            parts.append(Text(zh=f"替换的数 ×{self.scale:g}", en=f"replaced values x{self.scale:g}"))
+        if self.inputs_scale != 1:
+            parts.append(Text(zh=f"所有输入 ×{self.inputs_scale:g}", en=f"all inputs x{self.inputs_scale:g}"))
+        if self.grad:
+            parts.append(Text(zh="autograd 记录中", en="autograd recording"))
+        parts.append(Text(f"seed={self.seed}", f"seed={self.seed}"))
+        return Text(zh="，".join(part.zh for part in parts), en=", ".join(part.en for part in parts))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -67,15 +67,14 @@ class Stage:
         if n == 1:
             return rows.unsqueeze(1)
         if batch is None:
-            raise Failed(ValueError(f"output of shape {tuple(output.shape)} has no axis of {self.setting.B * n} samples"))
-        return rows.movedim(batch, 1).unflatten(1, (n, self.setting.B))
+            raise Failed(
+                ValueError(f"output of shape {tuple(output.shape)} has no axis of {self.setting.B * n} samples")
+            )
+        rows = rows.movedim(batch, 1)
+        return rows.reshape(len(rows), n, self.setting.B, *rows.shape[2:])
 
-    def by_sample(self) -> Tensor | None:
-        """The plain output as (B, T_out, ...), or None if no axis of it follows the batch."""
-        return self.samples(self.base())
-
-    def samples(self, rows: Tensor) -> Tensor | None:
-        """Rows (T_out, 1, ...) of a plain call as (B, T_out, ...)."""
+    def by_sample(self, rows: Tensor) -> Tensor | None:
+        """Rows (T_out, 1, ...) of a plain call as (B, T_out, ...), or None if no axis of them follows the batch."""
         rows = rows.squeeze(1)
         axis = self._batch_axis(rows, self.setting.B)
         return None if axis is None else rows.movedim(axis, 0)

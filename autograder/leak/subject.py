@@ -110,7 +110,8 @@ class Subject:
                 scalar = pick(first_tensor(self.instance(setting)(**{**values, name: leaf})))
                 if not scalar.requires_grad:
                     return None
-                return torch.autograd.grad(scalar, leaf, allow_unused=True)[0]
+                gradient: Tensor | None = torch.autograd.grad(scalar, leaf, allow_unused=True)[0]
+                return gradient
         except Exception:  # the locating gradient is a convenience: without it the search takes more calls
             return None
 
@@ -132,7 +133,7 @@ def undisturbed() -> Iterator[None]:
     numpy = sys.modules.get("numpy")
     python_state = random.getstate()
     numpy_state = numpy.random.get_state() if numpy else None
-    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+    devices = list(range(torch.cuda.device_count()))
     try:
         with (
             torch.random.fork_rng(devices=devices),
@@ -157,7 +158,9 @@ class _Silence(io.TextIOBase):
 
 
 def _seed(seed: int) -> None:
-    torch.manual_seed(seed) if torch.cuda.is_initialized() else torch.default_generator.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.device_count():
+        torch.cuda.manual_seed_all(seed)
     random.seed(seed)
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(seed)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
+from torch import Tensor
+
 from autograder.leak.bench import Bench
 from autograder.leak.compare import compare
 from autograder.leak.setting import Finding, Setting, Witness
+from autograder.leak.stage import Stage
 from autograder.text import Text
 
 SEEN = Text(
@@ -25,46 +30,44 @@ MEANING_TRAIN = Text(
 def other_samples(bench: Bench, setting: Setting, scales: tuple[float, ...] = (1.0, 50.0)) -> list[Finding]:
     """Replace the first, then the last sample of each input and compare all others, bitwise; one finding per input."""
     stage = bench.stage(setting)
-    base = stage.by_sample()
+    base = stage.by_sample(stage.base())
     if base is None or setting.B < 2:
         return []
-    findings: list[Finding] = []
-    for name in bench.inputs.tensors:
-        axis = bench.inputs.batch[name]
-        if axis is None:
+    names = [name for name in bench.inputs.tensors if bench.inputs.batch[name] is not None]
+    found = [_worst(bench, stage, base, name, scales) for name in names]
+    return [finding for finding in found if finding is not None]
+
+
+def _worst(bench: Bench, stage: Stage, base: Tensor, name: str, scales: tuple[float, ...]) -> Finding | None:
+    """The largest change in another sample that one input brings about."""
+    setting, axis = stage.setting, bench.inputs.batch[name] or 0
+
+    def again(smaller: Setting) -> Finding | None:
+        return next((f for f in other_samples(bench, smaller, scales) if f.input == name), None)
+
+    worst: Finding | None = None
+    for scale, sample in itertools.product(scales, (0, setting.B - 1)):
+        changed = stage.values[name].clone()
+        changed.select(axis, sample).copy_(stage.fresh(name, scale).select(axis, sample))
+        values = {**stage.values, name: changed}
+        rows = stage.rows(values)
+        after = stage.by_sample(rows)
+        if after is None:
             continue
-        worst: Finding | None = None
-        for scale in scales:
-            for sample in (0, setting.B - 1):
-                changed = stage.values[name].clone()
-                changed.select(axis, sample).copy_(stage.fresh(name, scale).select(axis, sample))
-                values = {**stage.values, name: changed}
-                rows = stage.rows(values)
-                after = stage.samples(rows)
-                if after is None:
-                    continue
-                sizes = compare(base, after)[..., 0] if base.dim() > 2 else compare(base[..., None], after[..., None])[..., 0]
-                sizes[sample] = 0  # (B, T_out): the replaced sample itself may move
-                size = float(sizes.max())
-                if size and (worst is None or size > worst.size):
-                    moved, t = divmod(int(sizes.argmax()), sizes.size(1))
-                    worst = Finding(
-                        "mixes-batch",
-                        setting,
-                        SEEN.format(name=name, other=sample, sample=moved, t=t, size=size),
-                        input=name,
-                        t=t,
-                        size=size,
-                        meaning=MEANING_TRAIN if setting.mode == "train" else MEANING,
-                        witness=Witness(stage.values, values, stage.base().squeeze(1), rows.squeeze(1)),
-                        again=lambda smaller, name=name: _of(other_samples(bench, smaller, scales), name),
-                    )
-        if worst is not None:
-            findings.append(worst)
-    return findings
-
-
-def _of(findings: list[Finding], name: str) -> Finding | None:
-    return next((finding for finding in findings if finding.input == name), None)
-
-
+        sizes = compare(base, after)[..., 0]  # (B, T_out)
+        sizes[sample] = 0  # the replaced sample itself may move
+        size = float(sizes.max())
+        if size and (worst is None or size > worst.size):
+            moved, t = divmod(int(sizes.argmax()), sizes.size(1))
+            worst = Finding(
+                "mixes-batch",
+                setting,
+                SEEN.format(name=name, other=sample, sample=moved, t=t, size=size),
+                input=name,
+                t=t,
+                size=size,
+                meaning=MEANING_TRAIN if setting.mode == "train" else MEANING,
+                witness=Witness(stage.values, values, stage.base().squeeze(1), rows.squeeze(1)),
+                again=again,
+            )
+    return worst

@@ -9,7 +9,7 @@ from autograder.leak.bench import Bench
 from autograder.leak.compare import distance
 from autograder.leak.inputs import Values
 from autograder.leak.setting import Finding, Setting, Witness
-from autograder.leak.stage import Stage
+from autograder.leak.stage import Region, Stage
 from autograder.leak.subject import Failed
 from autograder.text import Text
 
@@ -22,8 +22,8 @@ IDLE = Text(
     en="Each row depends on its own position alone, and {idle} has no effect on the output: computed, never used.",
 )
 FUTURE_ONLY = Text(
-    zh="没有任何一行取决于更早的位置；它们只看未来。",
-    en="No row depends on an earlier position; rows look at the future only.",
+    zh="没有任何一行取决于更早的位置，看的却是更晚的。",
+    en="No row depends on an earlier position; rows look at later ones instead.",
 )
 MEANING = Text(
     zh="常见原因：注意力的结果没有接到输出上，遮罩只留下对角线，或返回了错误的变量。",
@@ -46,35 +46,40 @@ def past_matters(bench: Bench, setting: Setting) -> tuple[Finding | None, Text |
 
     A position-wise function that uses all it is given may be meant so (a norm, an embedding): that is a remark.
     """
-    stage = bench.stage(setting)
-    past = own = future = False
-    for name in bench.inputs.causal:
-        for scale in (1.0, 50.0):
-            before, on, after = _directions(bench, stage, name, scale)
-            past, own, future = past or before, own or on, future or after
-            if past:
-                return None, None
-    if not (own or future):
-        return _finding(setting, CONSTANT, MEANING, stage), None
-    if not own or future:
+    stage = bench.stage(setting, folded=True)
+    seen = [_directions(bench, stage, name, scale) for name in bench.inputs.causal for scale in (1.0, 50.0)]
+    past, own, future = (any(direction) for direction in zip(*seen, strict=True))
+    if past:
+        return None, None
+    if future:
         return _finding(setting, FUTURE_ONLY, MEANING_FUTURE, stage), None
+    if not own:
+        return _finding(setting, CONSTANT, MEANING, stage), None
     idle = _idle(bench, stage)
     if idle:
         return _finding(setting, IDLE.format(idle=", ".join(idle)), MEANING, stage), None
     return None, POSITIONWISE
 
 
+def looks_back(sizes: Tensor, offset: int) -> bool:
+    """Whether a matrix of sizes (T_out, L) shows a row that depends on a position before its own."""
+    return bool(sizes.tril(offset - 1).any())
+
+
 def _directions(bench: Bench, stage: Stage, name: str, scale: float) -> tuple[bool, bool, bool]:
-    """Whether replacing prefixes moves later rows, single positions their own row, suffixes earlier rows."""
-    length, offset, rows = bench.inputs.length(stage.values, name), bench.offset(stage, name), len(stage.base())
-    offset = max(offset, 0) if bench.contract.expect == "causal" else 0
-    t = torch.arange(rows)
-    positions = [j for j in range(length) if 0 <= j - offset < rows]
-    prefix = stage.moves(name, scale, [(0, j + 1) for j in positions]).size > 0  # (n, T_out)
-    alone = stage.moves(name, scale, [(j, j + 1) for j in positions]).size > 0
-    end = stage.moves(name, scale, [(j, length) for j in positions]).size > 0
-    row = torch.tensor(positions)[:, None] - offset
-    return bool(prefix[t > row].any()), bool(alone[t == row].any()), bool(end[t < row].any())
+    """Whether rows depend on earlier positions, on their own, on later ones."""
+    length, own = bench.inputs.length(stage.values, name), max(bench.offset(stage, name), 0)
+
+    def moved(regions: list[Region]) -> Tensor:
+        return stage.moves(name, scale, regions).size.T  # (T_out, regions)
+
+    alone = moved([(j, j + 1) for j in range(length)])
+    before = moved([(0, j + 1) for j in range(length)])
+    return (
+        looks_back(alone, own) or looks_back(before, own),
+        bool(alone.diagonal(own).any()),
+        bool(alone.triu(own + 1).any()) or bool(moved([(j, length) for j in range(length)]).triu(own + 1).any()),
+    )
 
 
 def _idle(bench: Bench, stage: Stage) -> list[str]:

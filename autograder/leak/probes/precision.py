@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -13,47 +14,60 @@ from autograder.leak.setting import Setting
 from autograder.leak.stage import Region, Stage
 from autograder.leak.subject import Failed
 
-FAR_ABOVE = 1e6  # a float64 change this many rounding steps in size needs no second look
+A_FEW, MANY = 64, 1e6  # rounding steps: a float64 change below the first is rounding, above the second it is real
 SHRINKS = 1e-6  # rounding shrinks by 2e-9 from float32 to float64, a real dependence does not shrink
 LARGER = 4.0
 
 
-def is_numerical(bench: Bench, stage: Stage, name: str, scale: float, region: Region, past: Tensor) -> bool:
-    """Whether rows ``past`` (T_out, bool) moved by rounding or underflow only when the region was replaced.
+def is_numerical(
+    bench: Bench, stage: Stage, name: str, scale: float, regions: Sequence[Region], forbidden: Tensor, which: int
+) -> bool:
+    """Whether the rows forbidden (R, T_out) to move did so by rounding or underflow only; ``which`` moved most.
 
     Three signs: the change all but vanishes in higher precision; it is a rounding step and there is no higher
     precision to ask; or it shows for large numbers only, and there (or at numbers four times as large) the rows in
     question turn into NaN or infinity.
     """
-    setting = stage.setting
-    moves = stage.moves(name, scale, [region])
+    setting, past = stage.setting, forbidden[which]
+    moves = stage.moves(name, scale, [regions[which]])
     relative = float(moves.relative[0][past].max())
     large = scale > 1 or setting.inputs_scale > 1
     if large and bool(moves.broken[0][past].any()):
         return True
     base = stage.base()
     step = rounding(base)
-    if base.is_floating_point() and not (step < 1e-12 and relative > FAR_ABOVE * step):
-        lower, higher = relative, _relative(bench, setting, torch.float64, name, scale, region, past)
-        if step < 1e-12:
-            lower, higher = _relative(bench, setting, torch.float32, name, scale, region, past), relative
-        if lower is None or higher is None or step > torch.finfo(base.dtype).eps:
-            if relative < 1e3 * step:
-                return True
-        elif higher <= SHRINKS * lower:
-            return True
-    return large and _breaks(bench, setting, name, scale, region, past)
+    double = base.dtype is torch.float64
+    if not base.is_floating_point() or (double and relative > MANY * step):
+        return large and _breaks(bench, setting, name, scale, regions[which], past)
+    if relative < A_FEW * step and double:
+        return True
+    other = torch.float32 if double else torch.float64
+    again = (
+        None
+        if step > torch.finfo(base.dtype).eps
+        else _relative(bench, setting, other, name, scale, regions, forbidden)
+    )
+    lower, higher = (again, relative) if double else (relative, again)
+    if lower is None or higher is None:
+        return relative < 1e3 * step
+    return higher <= SHRINKS * lower or (large and _breaks(bench, setting, name, scale, regions[which], past))
 
 
 def _relative(
-    bench: Bench, setting: Setting, dtype: torch.dtype, name: str, scale: float, region: Region, past: Tensor
+    bench: Bench,
+    setting: Setting,
+    dtype: torch.dtype,
+    name: str,
+    scale: float,
+    regions: Sequence[Region],
+    forbidden: Tensor,
 ) -> float | None:
-    """The relative change with everything in another precision; None if the code does not run in it."""
+    """The largest relative change with everything in another precision; None if the code does not run in it."""
     try:
-        stage = bench.stage(replace(setting, dtype=dtype))
+        stage = bench.stage(replace(setting, dtype=dtype), folded=True)
         if stage.base().dtype is not dtype:
             return None
-        return float(stage.moves(name, scale, [region]).relative[0][past].max())
+        return float(stage.moves(name, scale, regions).relative.masked_fill(~forbidden, 0.0).max())
     except Failed:
         return None
 

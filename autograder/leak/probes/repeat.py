@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from torch import Tensor
@@ -82,5 +83,5 @@ def repeated_call(bench: Bench, setting: Setting) -> Finding | None:
 
 def _settles(outputs: list[Tensor]) -> bool:
     """Whether repeating one call converges, as kept state does and fresh randomness does not."""
-    steps = [distance(a, b) for a, b in zip(outputs, outputs[1:], strict=False)]
+    steps = [distance(a, b) for a, b in itertools.pairwise(outputs)]
     return steps[-1] < 0.1 * max(steps) or steps[-1] == 0

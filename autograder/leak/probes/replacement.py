@@ -60,7 +60,7 @@ def leak(
         if not stage.folded:
             return None
         return _only_in_large_batches(bench, stage, name, scale, region, past, len(regions), again)
-    numerical = is_numerical(bench, plain, name, scale, region, past)
+    numerical = is_numerical(bench, plain, name, scale, regions, forbidden, which)
     moved = int(sizes.masked_fill(sizes.isinf(), 1e-300).argmax())
     row, column, size, one = _locate(bench, plain, name, scale, region, past, moved, float(sizes[moved]))
     seen = NUMERICAL if numerical else SEEN if one else SEEN_FROM
@@ -124,4 +124,3 @@ def _last_start(stage: Stage, name: str, scale: float, region: Region, row: int)
         else:
             high = middle
     return low
-
