@@ -11,11 +11,10 @@ No kernelspec needs to be installed, and the one a notebook names does not matte
 from __future__ import annotations
 
 import asyncio
-import json
+import math
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from queue import Empty
 from typing import Any, cast
@@ -28,79 +27,79 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
+from nbclient.exceptions import DeadKernelError
 from traitlets import Bool, DottedObjectName, Instance, Type
 
 from autograder.sandbox.limits import Limits
+from autograder.sandbox.messages import OUTPUTS, is_output, is_sound_output, read_message
 from autograder.sandbox.sandbox import Sandbox
 from autograder.sandbox.warm import WarmParent
 
 _READY_SECONDS = 60.0
 _POLL_SECONDS = 0.01
+_LOOK_SECONDS = 0.05
 _QUEUED_MESSAGES = 64
 _DEPTH = 16
-_OUTPUTS = frozenset({"stream", "display_data", "update_display_data", "execute_result", "error"})
 
 
 class _Channel(AsyncZMQSocketChannel):
-    """A channel whose messages a student writes: a malformed one is as if it had not been sent."""
+    """A channel whose messages a student writes."""
 
     async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:  # type: ignore[override]
-        end = None if timeout is None else time.monotonic() + timeout
+        """The next well-formed message. Raises Empty when there is none in time."""
+        end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
-            left = None if end is None else max(0.0, end - time.monotonic())
-            if not await self.socket.poll(None if left is None else int(left * 1000)):
+            left = max(0.0, end - time.monotonic())
+            if await self.socket.poll(int(min(left, _LOOK_SECONDS) * 1000)):
+                message = self._read(await self.socket.recv_multipart())
+                if message is not None:
+                    return message
+            elif left <= _LOOK_SECONDS:
                 raise Empty
-            frames = await self.socket.recv_multipart()
-            message = self._read(frames)
-            if message is not None:
-                return message
+            else:
+                self._look()
 
     def _read(self, frames: list[bytes]) -> dict[str, Any] | None:
-        try:
-            _, parts = self.session.feed_identities(frames)
-            message: dict[str, Any] = self.session.deserialize(parts)
-        except Exception:  # of any kind: parsing what a hostile process has sent
-            return None
-        wanted = (message.get(key) for key in ("header", "parent_header", "metadata", "content"))
-        return message if all(isinstance(part, dict) for part in wanted) else None
+        return read_message(self.session, frames)
+
+    def _look(self) -> None:
+        """Called now and then while nothing comes."""
 
 
 class _ShellChannel(_Channel):
-    """Says when a cell's reply has come."""
+    """Stops the cell's clock at its reply, and notices at once, where nbclient looks once a second, that none can come
+    any more."""
 
-    on_reply: Callable[[], None] | None = None
+    client: SandboxClient
 
     def _read(self, frames: list[bytes]) -> dict[str, Any] | None:
         message = super()._read(frames)
-        if self.on_reply and message is not None and message["header"].get("msg_type") == "execute_reply":
-            self.on_reply()
+        if message is not None and message["header"]["msg_type"] == "execute_reply":
+            self.client.sandbox.stop_clock(self.client)
         return message
+
+    def _look(self) -> None:
+        if not self.client.sandbox.alive():
+            raise DeadKernelError("Kernel died")
 
 
 class _OutputChannel(_Channel):
     """Drops outputs, unread, once a notebook has sent more than it may."""
 
-    allowance: int | None = None
+    allowance: int
     truncated = False
 
     def _read(self, frames: list[bytes]) -> dict[str, Any] | None:
-        assert self.allowance is not None
         size = sum(map(len, frames))
-        if size > self.allowance and self._is_output(frames):
+        if size > self.allowance and is_output(frames):
             self.truncated = True
             return None
         message = super()._read(frames)
-        if message is not None and message["header"].get("msg_type") in _OUTPUTS:
+        if message is None or not is_sound_output(message):
+            return None
+        if message["header"]["msg_type"] in OUTPUTS:
             self.allowance -= size
         return message
-
-    @staticmethod
-    def _is_output(frames: list[bytes]) -> bool:
-        try:
-            header = json.loads(frames[frames.index(b"<IDS|MSG>") + 2][: 1 << 16])
-            return header["msg_type"] in _OUTPUTS
-        except (ValueError, IndexError, KeyError, TypeError):
-            return True
 
 
 class SandboxClient(AsyncKernelClient):
@@ -160,14 +159,14 @@ class SandboxClient(AsyncKernelClient):
     def shell_channel(self) -> _ShellChannel:
         """The channel of requests and replies."""
         channel: _ShellChannel = super().shell_channel
-        channel.on_reply = lambda: self.sandbox.stop_clock(self)
+        channel.client = self
         return channel
 
     @property
     def iopub_channel(self) -> _OutputChannel:
         """The channel of outputs."""
         channel: _OutputChannel = super().iopub_channel
-        if channel.allowance is None:
+        if not hasattr(channel, "allowance"):
             channel.allowance = self.sandbox.limits.output_bytes
         return channel
 

@@ -33,8 +33,9 @@ def test_too_much_memory_is_an_error_in_the_cell(fresh):
     assert fresh.value("1 + 1") == 2
 
 
-def test_shared_memory_counts_too(fresh):
-    source = "import mmap\nm = mmap.mmap(-1, 3 << 30)\nfor i in range(0, 3 << 30, 4096): m[i] = 1"
+def test_shared_memory_counts_too(way, open_notebook, limits):
+    fresh = open_notebook(way, dataclasses.replace(limits, memory_bytes=400 * MiB))
+    source = "import mmap\nm = mmap.mmap(-1, 1 << 30)\nfor i in range(0, 1 << 30, 4096): m[i] = 1"
     assert dies(fresh, source) == "memory"
     assert "memory" in fresh.box.died_of.text.en
     assert "内存" in fresh.box.died_of.text.zh
