@@ -21,8 +21,8 @@ from autograder.text import Text
 
 MAX_BYTES = 50_000_000
 MAX_CELLS = 2_000
-MAX_SOURCE = 5_000_000  # characters in all code cells together
-_MAX_TOKENS = 5_000_000  # of [ { and , : 50 MB of "[]," would need a gigabyte once parsed
+MAX_SOURCE = 2_000_000  # characters in all code cells together
+_MAX_TOKENS = 2_000_000  # of [ { and , : parsed, 50 MB of "[]," would take a gigabyte
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ BY_PLACE = Mended(
 ANSWERED_ELSEWHERE = Mended(
     "answered-elsewhere",
     zh="{name} 的答案与另一题写在同一个单元格里；它自己的单元格留空，以免覆盖答案。",
-    en="The answer to {name} is in the cell of another exercise; "
+    en="The answer to {name} is in one cell with another answer; "
     "its own cell was left empty so that it does not overwrite it.",
 )
 TWO_DEFINITIONS = Mended(

@@ -1,4 +1,4 @@
-"""Every unlucky notebook: ``case.build(release, answers)`` makes the file, ``case.fair(release, answers)`` says what counts."""
+"""Every unlucky notebook: ``case.build(release, answers)`` is the file, ``case.fair(release, answers)`` what counts."""
 
 from __future__ import annotations
 

@@ -199,28 +199,28 @@ def merge(sheet: Sheet) -> None:
     first["source"] += "\n\n\n" + second["source"]
 
 
-@case(told=("The answer to causal_mask is in the cell of another exercise",))
+@case(told=("The answer to causal_mask is in one cell with another",))
 def merged_and_second_cell_deleted(sheet: Sheet) -> None:
     """Two answers in the first one's cell."""
     merge(sheet)
     sheet.remove(sheet.answer(1))
 
 
-@case(told=("The answer to causal_mask is in the cell of another exercise",))
+@case(told=("The answer to causal_mask is in one cell with another",))
 def merged_and_second_stub_left(sheet: Sheet) -> None:
     """Two answers in the first cell; the second stub, left below, would overwrite the second answer."""
     merge(sheet)
     sheet.unanswer(1)
 
 
-@case(told=("The answer to causal_mask is in the cell of another exercise",))
+@case(told=("The answer to causal_mask is in one cell with another",))
 def merged_and_second_cell_emptied(sheet: Sheet) -> None:
     """Two answers in the first cell, the second one emptied."""
     merge(sheet)
     sheet.answer(1)["source"] = ""
 
 
-@case(told=("The answer to causal_mask is in the cell of another exercise", "nbgrader information"))
+@case(told=("The answer to causal_mask is in one cell with another", "nbgrader information"))
 def merged_and_stripped(sheet: Sheet) -> None:
     """Two answers in one cell, and the metadata lost."""
     merge(sheet)
@@ -228,7 +228,7 @@ def merged_and_stripped(sheet: Sheet) -> None:
     sheet.strip()
 
 
-@case(told=("in the cell of another exercise",))
+@case(told=("in one cell with another",))
 def answers_in_each_others_cells(sheet: Sheet) -> None:
     """The second answer stands in the first cell, and the first answer in the third with the third."""
     sheet.answer(2)["source"] += "\n\n\n" + sheet.answer(0)["source"]
@@ -269,7 +269,7 @@ def _bare(source: str, name: str) -> str:
     return source[found.start() :]
 
 
-@case(told=(PUT_IN_PLACE, "in the cell of another exercise"))
+@case(told=(PUT_IN_PLACE, "in one cell with another"))
 def all_answers_in_one_new_cell(sheet: Sheet) -> None:
     """All stubs left; one cell at the end holds every answer."""
     everything = "\n\n\n".join(sheet.answer(number)["source"] for number in range(len(sheet.names)))
@@ -523,6 +523,22 @@ def two_tries_in_own_cells(sheet: Sheet) -> None:
     """The stub left; two tries in new cells at the end, the second right."""
     news = code(rubbish(sheet, 0)), code(sheet.answer(0)["source"])
     sheet.unanswer(0)
+    sheet.insert(*news)
+
+
+@case(told=("in one cell with another", "prefix_mean is defined in more than one cell"))
+def drafts_of_two_answers_in_an_own_cell(sheet: Sheet) -> None:
+    """Both answers drafted in a cell at the top; the first then put right in its place, the second's stub left."""
+    sheet.insert(code(rubbish(sheet, 0) + "\n\n\n" + sheet.answer(1)["source"]), before=sheet.cells[0])
+    sheet.unanswer(1)
+
+
+@case(told=(PUT_IN_PLACE, "in one cell with another"))
+def drafts_of_two_answers_then_one_anew(sheet: Sheet) -> None:
+    """Both stubs left; both answers in a cell at the end, and the first one anew, and right, in the last cell."""
+    news = code(rubbish(sheet, 0) + "\n\n\n" + sheet.answer(1)["source"]), code(sheet.answer(0)["source"])
+    sheet.unanswer(0)
+    sheet.unanswer(1)
     sheet.insert(*news)
 
 

@@ -329,7 +329,7 @@ def two_thousand_cells(sheet: Sheet) -> bytes:
 @case(lost=("all",), told=("Take out pasted data",), unreadable=True)
 def megabytes_of_code(sheet: Sheet) -> None:
     """A data set pasted into a cell."""
-    sheet.insert(code("data = '" + "0" * 5_000_000 + "'"), before=sheet.answer(0))
+    sheet.insert(code("data = '" + "0" * 2_000_000 + "'"), before=sheet.answer(0))
 
 
 @case(lost=("all",), told=("too much data",), unreadable=True)

@@ -1,4 +1,4 @@
-"""Each unlucky notebook is rebuilt on the release's structure, keeps the answers a fair human would count, and is told about."""
+"""Each unlucky notebook gets the release's structure, keeps the answers a fair human would count, and is told about."""
 
 from __future__ import annotations
 
