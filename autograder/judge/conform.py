@@ -14,7 +14,8 @@ from autograder.text import Text
 def conform(got: Any, want: Any, where: Text) -> Any:
     """``got`` in the structure of ``want``.
 
-    Numbers of another kind and tensors of one element become the number that is expected; a list becomes the expected tuple.
+    Numbers of another kind and tensors of one element become the number that is expected, a number the expected tensor of shape (); a list
+    becomes the expected tuple.
     Raises StudentFault (type, shape, dtype or nonfinite) with words that say what was expected and what came.
     """
     if isinstance(want, torch.Tensor):
@@ -39,7 +40,18 @@ def conform(got: Any, want: Any, where: Text) -> Any:
     return got if type(got) is type(want) else _refuse_type(got, want, where)
 
 
+def to_dtypes_of(want: Any, got: Any) -> Any:
+    """``got`` with its floating-point tensors in the dtypes of ``want``, for results that have no argument's dtype to follow."""
+    if isinstance(want, torch.Tensor) and isinstance(got, torch.Tensor):
+        return got.to(want.dtype) if want.is_floating_point() and got.is_floating_point() else got
+    if isinstance(want, (tuple, list)) and isinstance(got, (tuple, list)) and len(got) == len(want):
+        return type(got)(to_dtypes_of(w, g) for w, g in zip(want, got, strict=True))
+    return got
+
+
 def _tensor(got: Any, want: torch.Tensor, where: Text) -> torch.Tensor:
+    if want.dim() == 0 and want.is_floating_point() and isinstance(got, (int, float)) and not isinstance(got, bool):
+        got = torch.tensor(got, dtype=want.dtype)
     if not isinstance(got, torch.Tensor):
         raise _wrong_type(got, want, where)
     if got.shape != want.shape:

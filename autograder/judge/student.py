@@ -13,7 +13,7 @@ import torch
 
 from autograder.exercises.registry import CourseFault
 from autograder.judge.agent import Agent
-from autograder.judge.conform import conform
+from autograder.judge.conform import conform, to_dtypes_of
 from autograder.judge.draw import derive
 from autograder.judge.faults import Fault, StudentFault
 from autograder.judge.wire import Kept, Malformed, Packer, Unpacker
@@ -108,6 +108,8 @@ class Student:
         try:
             got = self._one(self._channel, header | {"target": target}, args, kwargs, lambda i: i._number)
             call.got = got
+            if op == "call" and isinstance(target, str) and not _any_floating((*args, *kwargs.values())):
+                got = to_dtypes_of(want, got)
             if self._twin is not None and op in _CONFORMING:
                 got = call.got = conform(got, want, _RESULT.format(name=name))
         except StudentFault as fault:
@@ -129,6 +131,10 @@ class Student:
 
 _RESULT = Text(zh="{name} 的结果", en="the result of {name}")
 _CONFORMING = frozenset({"call", "inputs_after", "probe", "training"})
+
+
+def _any_floating(arguments: tuple[Any, ...]) -> bool:
+    return any(isinstance(a, torch.Tensor) and a.is_floating_point() for a in arguments)
 
 
 def _join(got: Any, want: Any, student: Student) -> Any:

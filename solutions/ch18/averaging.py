@@ -469,7 +469,7 @@ def masked_softmax(scores, allowed):
 @mistake(
     of=masked_softmax,
     zh="有些行的权重加起来小于 1：归一化的时候，被遮住的位置还在分母里。先后顺序对吗？",
-    en="Some rows add up to less than 1: blocked positions were still in the denominator. Check the order of the steps.",
+    en="Some rows add up to less than 1: blocked positions were still in the denominator. Check the order of steps.",
 )
 def mask_after_softmax(scores, allowed):
     return scores.softmax(dim=-1) * allowed
@@ -578,7 +578,7 @@ def zero_taken_for_blocked(scores, allowed):
 @mistake(
     of=masked_softmax,
     zh="分数在 1000 左右时，指数会溢出成无穷，在 -1000 左右时全变成 0，于是得到 NaN。一行分数整体平移，权重会变吗？",
-    en="Near 1000 the exponential overflows, near -1000 it vanishes, and NaN comes out. Do weights change when a row shifts?",
+    en="Near 1000 exponentials overflow, near -1000 they vanish: NaN. Do weights change when a whole row is shifted?",
 )
 def bare_exponentials(scores, allowed):
     e = scores.exp() * allowed
@@ -719,9 +719,10 @@ def einsum_with_the_mask(scores):
 
 @exercise
 def axis_examples():
-    differ = torch.tensor([[[0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]], dtype=torch.float64)  # (1, 3, 3)
-    # Every row and every column holds the same three scores, so every softmax divides by the same sum.
-    agree = torch.tensor([[[0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [1.0, 2.0, 0.0]]], dtype=torch.float64)  # (1, 3, 3)
+    row = torch.arange(3, dtype=torch.float64)  # (3,)
+    differ = row.repeat(1, 3, 1)  # (1, 3, 3), all rows alike
+    # Every row and every column of agree holds the same three scores, so every softmax divides by the same sum.
+    agree = torch.stack([row, row.roll(1), row.roll(2)])[None]  # (1, 3, 3)
     return differ, agree
 
 
@@ -782,9 +783,9 @@ def diagonal_scores():
 
 
 @alternative(of=axis_examples)
-def rolled_rows():
-    row = torch.tensor([3.0, -1.0, 0.5], dtype=torch.float64)
-    return torch.arange(9, dtype=torch.float64).view(1, 3, 3), torch.stack([row.roll(t) for t in range(3)])[None]
+def log_of_a_doubly_stochastic_matrix():
+    P = torch.tensor([[0.1, 0.6, 0.3], [0.6, 0.2, 0.2], [0.3, 0.2, 0.5]], dtype=torch.float64)  # (3, 3)
+    return torch.arange(9, dtype=torch.float64).view(1, 3, 3), P.log()[None]
 
 
 # ---------------------------------------------------------------- attend_row
@@ -839,7 +840,7 @@ def winner_takes_all(scores, values):
 @mistake(
     of=attend_row,
     zh="每个分数各自变成了 0 到 1 之间的数，加起来却不是 1：来源之间要分同一份权重。",
-    en="Each score became a number from 0 to 1 on its own, but together they should add up to 1: sources share a weight of 1.",
+    en="Each score became a number from 0 to 1 on its own, but together they should add up to 1.",
 )
 def sigmoid_gates(scores, values):
     weights = scores.sigmoid()
@@ -888,7 +889,7 @@ def output_first(scores, values):
 @mistake(
     of=attend_row,
     zh="分数在 ±1000 左右时得到了 NaN：权重只取决于分数之差，取指数之前可以先减去一个数。",
-    en="Near ±1000 you get NaN. Weights depend on differences of scores only: does that leave room before exponentiating?",
+    en="Near ±1000 you get NaN. Weights depend on differences of scores only: use that before exponentiating.",
 )
 def overflowing_exponentials(scores, values):
     weights = scores.exp() / scores.exp().sum()

@@ -16,9 +16,10 @@ def causal(T):
     return torch.ones(T, T, dtype=torch.bool).tril()  # (T, T)
 
 
-def causal_weights(*, last):
-    """A causal (3, 3) weight matrix whose first two rows are even and whose last row is ``last``."""
-    return torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], last], dtype=torch.float64)
+def near_a_thousand(T):
+    """Offsets for scores: all 1000, all -1000, and -1000 with 1000 on the diagonal, where no future is largest."""
+    ones = torch.ones(T, T, dtype=torch.float64)
+    return 1000 * torch.stack([ones, -ones, 2 * torch.eye(T, dtype=torch.float64) - ones])  # (3, T, T)
 
 
 @pytest.mark.exercise("prefix_mean_loop")
@@ -280,7 +281,7 @@ class TestMaskedSoftmax:
 
         With scores of 0, row t is 1/(t+1): 0 is a score like any other and does not mean blocked.
         """
-        want = causal_weights(last=[1 / 3, 1 / 3, 1 / 3])
+        want = torch.tensor([[1.0, 0.0, 0.0], [1 / 2, 1 / 2, 0.0], [1 / 3, 1 / 3, 1 / 3]], dtype=torch.float64)
         expect.close(student.masked_softmax(torch.zeros(3, 3, dtype=torch.float64), causal(3)), want)
 
     def test_exponential_ratio(self, student, draw):
@@ -312,11 +313,11 @@ class TestMaskedSoftmax:
         expect.close(student.masked_softmax(changed, allowed), student.masked_softmax(scores, allowed))
 
     def test_scores_near_a_thousand(self, student, reference, draw):
-        """一批里的分数有的在 1000 左右，有的在 -1000 左右，权重都是对的。
+        """分数在 1000 左右、在 -1000 左右、一行里两样都有，权重都是对的。
 
-        With scores near 1000 and scores near -1000 in one batch, the weights are right.
+        With scores near 1000, near -1000, and both in one row, the weights are right.
         """
-        scores = draw(2, 5, 5) + torch.tensor([1000.0, -1000.0], dtype=torch.float64)[:, None, None]
+        scores = draw(3, 5, 5) + near_a_thousand(5)
         expect.close(student.masked_softmax(scores, causal(5)), reference.masked_softmax(scores, causal(5)))
 
     def test_dtype_follows_the_scores(self, student, reference, draw):
@@ -388,7 +389,7 @@ class TestLateMaskRowSums:
 
         Right for scores near ±1000 too.
         """
-        scores = draw(2, 5, 5) + torch.tensor([1000.0, -1000.0], dtype=torch.float64)[:, None, None]
+        scores = draw(3, 5, 5) + near_a_thousand(5)
         expect.close(student.late_mask_row_sums(scores), reference.late_mask_row_sums(scores))
 
     def test_dtype_follows_the_scores(self, student, reference, draw):
@@ -416,9 +417,9 @@ def apart(scores):
 @pytest.mark.exercise("axis_examples")
 class TestAxisExamples:
     def test_two_score_tensors(self, student):
-        """返回两个形状 (1, 3, 3) 的 float64 张量，所有数有限。
+        """返回两个形状 (1, 3, 3) 的浮点张量，所有数有限。
 
-        Two float64 tensors of shape (1, 3, 3) come back, all their numbers finite.
+        Two floating-point tensors of shape (1, 3, 3) come back, all their numbers finite.
         """
         student.axis_examples()
 
@@ -506,11 +507,11 @@ class TestAttendRow:
         expect.close(student.attend_row(scores, values), reference.attend_row(scores, values))
 
     def test_scores_near_a_thousand(self, student, reference, draw):
-        """分数在 1000 左右或 -1000 左右时也对。
+        """分数在 1000 左右、在 -1000 左右、两样都有时也对。
 
-        Right for scores near 1000 or near -1000.
+        Right for scores near 1000, near -1000, and both together.
         """
-        for offset in (1000.0, -1000.0):
+        for offset in near_a_thousand(4)[:, 0]:
             scores, values = draw(4) + offset, draw(4, 2)
             expect.close(student.attend_row(scores, values), reference.attend_row(scores, values))
 
