@@ -112,8 +112,8 @@ def meaning(
     """Words for one leak.
 
     ``moved`` (T_out, L) sizes of its input in its setting, ``forbidden`` the cells that must be 0, ``leaking`` all
-    inputs that leak, ``clean`` the settings that were searched before without seeing it. ``b_is_t``: smaller batches of
-    that length were clean; ``noisy``: the function draws random numbers in this mode.
+    inputs that leak, ``clean`` the settings that were searched before without seeing it. ``b_is_t``: another batch
+    size of that length is clean; ``noisy``: the function draws random numbers in this mode.
     """
     shape, place = _shape((moved > 0) & forbidden, forbidden)
     conditions = _conditions(finding, moved, clean, b_is_t)

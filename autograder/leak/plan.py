@@ -298,8 +298,7 @@ class Search:
         if finding.t is not None and finding.j is not None:
             moved[finding.t, finding.j] = max(float(moved[finding.t, finding.j]), finding.size)
         forbidden = Contract.forbidden(moved.size(0), moved.size(1), self.bench.offset(stage, name))
-        alone = [c for c in self.clean.get(name, ()) if c.T == s.T and c.B != s.B and c.mode == s.mode]
-        b_is_t = s.B == s.T and bool(alone)
+        b_is_t = s.B == s.T and finding.again is not None and finding.again(replace(s, B=s.B + 1)) is None
         return patterns.meaning(
             finding,
             moved,
