@@ -1,0 +1,104 @@
+"""The socket to the agent in a student's sandbox. The judge's clock bounds every request; what comes back is hostile."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any
+
+from autograder.judge.faults import Fault, StudentFault
+from autograder.judge.student import Reply, Tensors, malformed
+from autograder.judge.wire import Malformed, read_frame, to_frame
+from autograder.sandbox import Sandbox
+from autograder.text import Text
+
+_ACCEPT_SECONDS = 10.0
+_GRACE_SECONDS = 1.0
+
+
+class Connection:
+    """A connection to the agent that serves the notebook's namespace in ``box``.
+
+    Raises StudentFault from :meth:`request` when the call runs out of time, the kernel ends, or the reply is malformed.
+    """
+
+    def __init__(self, box: Sandbox) -> None:
+        self._box = box
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.connect(str(box.agent_path))  # the sandbox's listener queues it until the agent accepts
+        self._answered = False
+
+    def request(self, header: dict[str, Any], tensors: Tensors) -> Reply:
+        """Send one request and wait for its reply."""
+        frame = to_frame(header, tensors)
+        seconds = self._box.limits.call_seconds + (0.0 if self._answered else _ACCEPT_SECONDS)
+        try:
+            reply = self._exchange(frame, seconds)
+        except TimeoutError:
+            self._stop()
+            raise StudentFault(Fault.TIMEOUT, _TOO_LONG.format(seconds=f"{self._box.limits.call_seconds:g}")) from None
+        except (EOFError, OSError):
+            self.close()
+            raise self._died() from None
+        except Malformed as error:
+            self._box.kill()  # the stream cannot be read on from here
+            raise malformed(error) from None
+        self._answered = True
+        return reply
+
+    def close(self) -> None:
+        """End the serving; the kernel goes on with the notebook."""
+        self._socket.close()
+
+    def _exchange(self, frame: bytes, seconds: float) -> Reply:
+        end = time.monotonic() + seconds
+        self._socket.settimeout(seconds)
+        self._socket.sendall(frame)
+        return read_frame(lambda n: self._receive(n, end))
+
+    def _receive(self, n: int, end: float) -> bytes:
+        data = bytearray()
+        while len(data) < n:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self._socket.settimeout(left)
+            part = self._socket.recv(min(n - len(data), 1 << 20))
+            if not part:
+                raise EOFError
+            data += part
+        return bytes(data)
+
+    def _stop(self) -> None:
+        """Interrupt the call that hangs; end the kernel when that does not help."""
+        self._box.interrupt()
+        try:
+            end = time.monotonic() + _GRACE_SECONDS
+            read_frame(lambda n: self._receive(n, end))
+        except (TimeoutError, EOFError, OSError, Malformed):
+            self._box.kill()
+
+    def _died(self) -> StudentFault:
+        self._box.kill()
+        death = self._box.died_of
+        if death is not None and death.cause == "memory":
+            return StudentFault(Fault.DIED, _MEMORY, "memory")
+        if death is not None and death.cause == "killed":
+            return StudentFault(Fault.DIED, _CLOSED, "closed")
+        cause = death.text if death is not None else Text(zh="", en="")
+        return StudentFault(
+            Fault.DIED,
+            Text(zh=f"调用时内核结束了：{cause.zh}。", en=f"The kernel ended during the call: {cause.en}."),
+            death.cause if death is not None else "",
+        )
+
+
+_TOO_LONG = Text(
+    zh="调用超过 {seconds} 秒还没有结束：是不是有停不下来的循环？",
+    en="The call did not end within {seconds} seconds: is there a loop that never stops?",
+)
+_MEMORY = Text(
+    zh="调用用掉了允许的全部内存，内核被结束。",
+    en="The call used up all the memory it may use, and the kernel was ended.",
+)
+_CLOSED = Text(zh="调用时与评分程序的连接断开了。", en="The connection to the grader was closed during the call.")

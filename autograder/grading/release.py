@@ -1,0 +1,101 @@
+"""From source to release and to the published solutions, by nbgrader's own converters with two small steps of ours."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from nbconvert.preprocessors import Preprocessor
+from nbformat import NotebookNode
+from nbgrader.apps import NbGraderAPI
+from nbgrader.converters import BaseConverter, GenerateSolution
+from traitlets import Unicode
+from traitlets.config import Config
+
+from autograder.course import Course
+from autograder.exercises import CourseFault, Exercise, load
+from autograder.exercises.source import body, helpers
+from autograder.grading.traits import configure
+from autograder.notebooks import grade_id, is_solution
+from autograder.text import LANGUAGES
+
+_BEGIN, _END = "### BEGIN SOLUTION", "### END SOLUTION"
+
+
+class PickLanguage(Preprocessor):
+    """Drops the cells tagged with another language than the release's."""
+
+    language = Unicode("zh", help="zh or en: the language of the release").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Keep untagged cells and those of the release's language; drop the outputs an author's run left."""
+        unwanted = {f"lang-{language}" for language in LANGUAGES if language != self.language}
+        nb.cells = [cell for cell in nb.cells if not unwanted & set(cell.metadata.get("tags", []))]
+        return nb, resources
+
+
+class FillReference(Preprocessor):
+    """Writes each exercise's reference solution between the markers of its answer cell."""
+
+    solutions = Unicode("", help="the folder of the solutions files").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Fill every answer cell whose exercise has a reference."""
+        exercises = load(Path(self.solutions))
+        for cell in nb.cells:
+            name = str(grade_id(cell) or "").removesuffix("_answer")
+            if cell.cell_type == "code" and is_solution(cell) and name in exercises:
+                cell.source = with_reference(cell.source, exercises[name])
+        return nb, resources
+
+
+def with_reference(stub: str, exercise: Exercise) -> str:
+    """The stub with the reference's body in place of its solution region, and before it the helpers that the body uses.
+
+    Raises CourseFault when the stub has no solution region.
+    """
+    if _BEGIN not in stub or _END not in stub:
+        raise CourseFault(f"the answer cell of {exercise.name} has no '{_BEGIN}' … '{_END}' region")
+    before, _, rest = stub.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    indent = before.rpartition("\n")[2]
+    filled = textwrap.indent(body(exercise.reference).strip("\n"), indent)
+    return "\n\n\n".join([*helpers(exercise.reference), f"{before.removesuffix(indent)}{filled}{after}"])
+
+
+def release(course: Course, assignment: str) -> list[Path]:
+    """Make ``release/<assignment>`` with ``nbgrader generate_assignment``, and enter its cells into the gradebook.
+
+    Raises CourseFault with nbgrader's own words when it fails.
+    """
+    _run(course, assignment, "generate_assignment")
+    return sorted(course.folder("release", assignment).glob("*.ipynb"))
+
+
+def publish_solutions(course: Course, assignment: str) -> list[Path]:
+    """Make ``solution/<assignment>`` with ``nbgrader generate_solution``, the references filled in."""
+    _run(course, assignment, "generate_solution")
+    return sorted(course.folder("solution", assignment).glob("*.ipynb"))
+
+
+def _run(course: Course, assignment: str, verb: str) -> None:
+    config = Config()
+    configure(config, course.root)
+    config.FillReference.solutions = str(course.folder("solutions", assignment))
+    api = NbGraderAPI(config=config)
+    if verb == "generate_solution":
+        result = _convert(api, assignment, GenerateSolution)
+    else:
+        result = getattr(api, verb)(assignment, force=True)
+    if not result["success"]:
+        raise CourseFault(f"nbgrader {verb} {assignment} failed:\n{result.get('error') or result.get('log')}")
+
+
+def _convert(api: NbGraderAPI, assignment: str, converter: type[BaseConverter]) -> dict[str, Any]:
+    from nbgrader.utils import capture_log, temp_attrs
+
+    with temp_attrs(api.coursedir, assignment_id=assignment):
+        app = converter(coursedir=api.coursedir, parent=api)
+        app.force = True
+        return dict(capture_log(app))
