@@ -21,6 +21,8 @@ _MARK = "#d1361b"  # outlines a cell that should not be as it is
 
 RECEIVER = Text(zh="接收位置 t", en="receiver t")
 SOURCE = Text(zh="来源 j", en="source j")
+ROW = Text(zh="行", en="row")
+COLUMN = Text(zh="列", en="column")
 
 
 def heat_map(

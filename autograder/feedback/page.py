@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from autograder.feedback import words
 from autograder.feedback.render import MAX_VALUE, Bilingual, both, plain, render, seconds
-from autograder.heatmap import heat_map
+from autograder.heatmap import COLUMN, ROW, heat_map
 from autograder.judge.verdict import CellVerdict, Example, ExerciseVerdict, LeakFinding, Outcome, Status, Value, Verdict
 from autograder.text import Language, Text
 
@@ -253,7 +253,7 @@ def _figure(what: Text, matrix: list[list[float]], span: tuple[float, float], of
     title = f"{what} {len(matrix)} × {len(matrix[0])}"
     if off:
         title += f" ({words.MATRIX_DIFFERS.format(n=len(off))})"
-    drawing = heat_map(matrix, title=title, row_name=words.ROW, column_name=words.COLUMN, span=span, marked=off)
+    drawing = heat_map(matrix, title=title, row_name=ROW, column_name=COLUMN, span=span, marked=off)
     return Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(both(what), Markup(drawing))
 
 

@@ -68,8 +68,6 @@ NO_LEAK_TITLE = Text(
 )
 MATRIX_DIFFERS = Text(zh="{n} 格与应有的不同", en="{n} cells are not as expected")
 CROPPED = Text(zh="只画出前 {limit} 行和前 {limit} 列。", en="Only the first {limit} rows and columns are drawn.")
-ROW = Text(zh="行", en="row")
-COLUMN = Text(zh="列", en="column")
 
 # The notebook as a whole
 UNREADABLE = Text(zh="这份提交无法评分", en="This submission could not be graded")
