@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
 from autograder.course.problems import CourseError, Problem
 from autograder.text import Text
 
 Loc = tuple[str | int, ...]
-_EMPTY = {"", "~", "null", "Null", "NULL"}
+EMPTY = {"", "~", "null", "Null", "NULL"}
 
 
 class Document:
-    """A YAML file as dicts, lists and str (None for an empty value); ``place`` tells where a key stands.
+    """A YAML file as dicts, lists and str, keys without a value left out; ``place`` tells where a key stands.
 
     Raises CourseError for a file that cannot be read, is no YAML, or says a key twice.
     """
@@ -49,6 +49,11 @@ class Document:
                 line=mark.line + 1 if mark else 0,
                 column=mark.column + 1 if mark else 0,
             ) from None
+        except YAMLError as error:  # a character that YAML does not allow
+            what = str(error).splitlines()[0]
+            raise CourseError.of(
+                path, Text(zh=f"不是正确的 YAML：{what}", en=f"this is not valid YAML: {what}")
+            ) from None
         self._doubled: list[Problem] = []
         try:
             self.data: Any = self._plain(node, ()) if node is not None else {}
@@ -70,19 +75,23 @@ class Document:
     def _plain(self, node: Node, loc: Loc) -> Any:
         self._places.setdefault(loc, (node.start_mark.line + 1, node.start_mark.column + 1))
         if isinstance(node, ScalarNode):
-            return None if node.style is None and node.value in _EMPTY else node.value
+            return None if node.style is None and node.value in EMPTY else node.value
         if not isinstance(node, MappingNode):
             return [self._plain(item, (*loc, i)) for i, item in enumerate(node.value)]
         found: dict[str, Any] = {}
+        seen: set[str] = set()
         for key, value in node.value:
             name = str(key.value)
             here = (*loc, name)
-            if name in found:
+            if name in seen:
                 where = Problem(self.path, key.start_mark.line + 1, key.start_mark.column + 1, written(here), _TWICE)
                 self._doubled.append(where)
                 continue
             self._places[here] = (key.start_mark.line + 1, key.start_mark.column + 1)
-            found[name] = self._plain(value, here)
+            seen.add(name)
+            plain = self._plain(value, here)
+            if plain is not None:
+                found[name] = plain
         return found
 
 

@@ -262,9 +262,11 @@ def _unknown(zh: str, en: str, name: str, known: Any) -> Text:
 
 
 def _problems(document: Document, error: ValidationError) -> list[Problem]:
-    found = []
-    for each in error.errors(include_url=False):
+    found, errors = [], error.errors(include_url=False)
+    for each in errors:
         loc: Loc = each["loc"]
+        if each["type"] == "too_short" and any(e["loc"][: len(loc)] == loc and e is not each for e in errors):
+            continue  # pydantic does not count the items that are wrong themselves
         found.append(document.problem(loc, words(dict(each), _keys(loc[:-1]))))
     return sorted(found, key=lambda problem: (problem.line, problem.column))
 
