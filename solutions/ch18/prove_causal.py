@@ -115,7 +115,7 @@ def with_additive_mask(q, k, v, p, training):
 
 @exercise
 def run_gradcheck(fn, T, d):
-    inputs = [torch.randn(2, T, d, dtype=torch.float64, requires_grad=True) for _ in range(3)]  # Q, K, V
+    inputs = [torch.randn(1, T, d, dtype=torch.float64, requires_grad=True) for _ in range(3)]  # Q, K, V
     return torch.autograd.gradcheck(fn, inputs, raise_exception=False)
 
 
@@ -125,7 +125,7 @@ def run_gradcheck(fn, T, d):
     en="Even a correct function fails: finite differences subtract nearly equal numbers; is float32 enough?",
 )
 def single_precision(fn, T, d):
-    inputs = [torch.randn(2, T, d, requires_grad=True) for _ in range(3)]
+    inputs = [torch.randn(1, T, d, requires_grad=True) for _ in range(3)]
     return torch.autograd.gradcheck(fn, inputs, raise_exception=False)
 
 
@@ -135,7 +135,7 @@ def single_precision(fn, T, d):
     en="gradcheck says that no input requires a gradient: how is it to know what to differentiate by?",
 )
 def nothing_requires_grad(fn, T, d):
-    inputs = [torch.randn(2, T, d, dtype=torch.float64) for _ in range(3)]
+    inputs = [torch.randn(1, T, d, dtype=torch.float64) for _ in range(3)]
     return torch.autograd.gradcheck(fn, inputs, raise_exception=False)
 
 
@@ -145,7 +145,7 @@ def nothing_requires_grad(fn, T, d):
     en="Wrong gradients got True as well: the exception was swallowed.",
 )
 def exception_swallowed(fn, T, d):
-    inputs = [torch.randn(2, T, d, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    inputs = [torch.randn(1, T, d, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     with contextlib.suppress(RuntimeError):
         torch.autograd.gradcheck(fn, inputs)
     return True
@@ -157,7 +157,7 @@ def exception_swallowed(fn, T, d):
     en="A gradient that exists need not be right: what could it be compared with?",
 )
 def gradient_exists(fn, T, d):
-    inputs = [torch.randn(2, T, d, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    inputs = [torch.randn(1, T, d, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     found = torch.autograd.grad(fn(*inputs).sum(), inputs, allow_unused=True)
     return all(g is not None for g in found)
 
@@ -168,7 +168,7 @@ def gradient_exists(fn, T, d):
     en="Only the gradient of Q was checked: a wrong one for K or V goes unseen.",
 )
 def query_only(fn, T, d):
-    q, k, v = (torch.randn(2, T, d, dtype=torch.float64) for _ in range(3))
+    q, k, v = (torch.randn(1, T, d, dtype=torch.float64) for _ in range(3))
     return torch.autograd.gradcheck(fn, (q.requires_grad_(), k, v), raise_exception=False)
 
 
@@ -188,7 +188,7 @@ def size_fixed(fn, T, d):
     en="T and d are the wrong way round: positions come first, features last.",
 )
 def sizes_swapped(fn, T, d):
-    inputs = [torch.randn(2, d, T, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    inputs = [torch.randn(1, d, T, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     return torch.autograd.gradcheck(fn, inputs, raise_exception=False)
 
 
@@ -198,7 +198,7 @@ def sizes_swapped(fn, T, d):
     en="The tolerance lets everything through: should a gradient that is a tenth off count as right?",
 )
 def tolerance_too_wide(fn, T, d):
-    inputs = [torch.randn(2, T, d, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    inputs = [torch.randn(1, T, d, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     return torch.autograd.gradcheck(fn, inputs, atol=1.0, rtol=1.0, raise_exception=False)
 
 
@@ -208,7 +208,7 @@ def tolerance_too_wide(fn, T, d):
     en="Right functions get False and wrong ones True: the answer is the wrong way round.",
 )
 def answer_inverted(fn, T, d):
-    inputs = [torch.randn(2, T, d, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    inputs = [torch.randn(1, T, d, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     return not torch.autograd.gradcheck(fn, inputs, raise_exception=False)
 
 
@@ -218,7 +218,7 @@ def with_try(fn, T, d):
     q, k, v = torch.randn(3, T, d, dtype=torch.double, generator=make).unbind()
     try:
         return torch.autograd.gradcheck(fn, tuple(x.clone().requires_grad_() for x in (q, k, v)), eps=1e-6, atol=1e-6)
-    except torch.autograd.gradcheck.GradcheckError:
+    except RuntimeError:  # GradcheckError is one
         return False
 
 
