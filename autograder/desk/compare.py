@@ -136,13 +136,13 @@ def _tensor(got: Any, want: torch.Tensor, what: Text, exact_dtype: bool) -> Diff
                 en=f"{what.en} should have shape {tuple(want.shape)}, got {tuple(got.shape)}.",
             )
         )
-    wanted = str(want.dtype).removeprefix("torch.") if exact_dtype else _FAMILIES[_family(want.dtype)]
     if (got.dtype != want.dtype) if exact_dtype else (_family(got.dtype) != _family(want.dtype)):
-        came = str(got.dtype).removeprefix("torch.")
+        name, came = (str(t.dtype).removeprefix("torch.") for t in (want, got))
+        wanted = Text(zh=name, en=f"dtype {name}") if exact_dtype else _FAMILIES[_family(want.dtype)]
         return Difference(
             Text(
-                zh=f"{what.zh}的 dtype 应是 {wanted if isinstance(wanted, str) else wanted.zh}，得到 {came}。",
-                en=f"{what.en} should have dtype {wanted if isinstance(wanted, str) else wanted.en}, got {came}.",
+                zh=f"{what.zh}的 dtype 应是{wanted.zh}，得到 {came}。",
+                en=f"{what.en} should have {wanted.en}, got {came}.",
             )
         )
     wrong = ~_close(got, want)
@@ -203,11 +203,11 @@ def _close(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
     return torch.isclose(got.to(wide), want.to(wide), rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-_FAMILIES: dict[str, Text | str] = {
-    "bool": "bool",
-    "int": Text(zh="整数", en="an integer"),
-    "float": Text(zh="浮点数", en="floating point"),
-    "complex": Text(zh="复数", en="complex"),
+_FAMILIES = {
+    "bool": Text(zh="bool", en="dtype bool"),
+    "int": Text(zh="整数", en="an integer dtype"),
+    "float": Text(zh="浮点数", en="a floating-point dtype"),
+    "complex": Text(zh="复数", en="a complex dtype"),
 }
 
 

@@ -132,8 +132,22 @@ def _source(cell: dict[str, Any]) -> str:
 
 def _answered(cell: dict[str, Any], source: str) -> bool:
     if cell.get("cell_type") == "code":
-        return bool(source.strip()) and not _STUB.search(source)
+        return bool(source.strip()) and not _STUB.search(source) and not _empty(source)
     return bool(_PLACEHOLDER.sub("", source).strip(" /\n"))
+
+
+def _empty(source: str) -> bool:
+    """Whether the cell defines something and every definition is nothing but its docstring."""
+    try:
+        defined = [node for node in ast.parse(_MAGIC.sub(r"\1pass", source)).body if hasattr(node, "body")]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    bodies = [[line for line in node.body if not _says_nothing(line)] for node in defined]
+    return bool(bodies) and not any(bodies)
+
+
+def _says_nothing(line: ast.stmt) -> bool:
+    return isinstance(line, ast.Pass) or (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
 
 
 def _broken_line(source: str) -> int | None:
