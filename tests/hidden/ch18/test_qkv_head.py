@@ -321,12 +321,12 @@ class TestCausalAttention:
             expect.equal(A_changed[:, :t], A[:, :t], Text(zh=f"第 {t} 行之前的权重", en=f"the weights before row {t}"))
         expect.close(Y[:, 0], V[:, 0], Text(zh="Y 的第 0 行", en="the numbers in row 0 of Y"))
 
-    def test_more_axes(self, student, draw):
-        """前面多一个头轴、再多一个轴时，结果仍然对。
+    def test_head_axis(self, student, draw):
+        """多一个头轴时，结果仍然对。
 
-        The results stay right with a head axis in front, and with one more.
+        The results stay right with a head axis added.
         """
-        for leading in ((2, 3), (5, 5), (2, 1, 3)):
+        for leading in ((2, 3), (5, 5)):
             Q, K, V = draw(*leading, 5, 3), draw(*leading, 5, 3), draw(*leading, 5, 2)
             Y, A = student.causal_attention(Q, K, V)
             expect.close(Y, _sdpa(Q, K, V), Text(zh="Y", en="the values of Y"))
@@ -666,7 +666,7 @@ class TestScoreStats:
 
         The variance of the raw dot products is about d.
         """
-        for d in (4, 13):
+        for d in (4, 9):
             raw, _ = student.score_stats(d, self.N, draw.integer(0, 10**6))
             self.check(raw, float(d), Text(zh=f"d={d} 时原始分数的方差", en=f"the variance of raw scores for d={d}"))
 
@@ -676,7 +676,7 @@ class TestScoreStats:
 
         After dividing by √d the variance is about 1 and no longer grows with d.
         """
-        for d in (5, 16):
+        for d in (5, 7):
             _, scaled = student.score_stats(d, self.N, draw.integer(0, 10**6))
             self.check(scaled, 1.0, Text(zh=f"d={d} 时缩放后的方差", en=f"the scaled variance for d={d}"))
 
