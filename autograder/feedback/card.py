@@ -31,7 +31,7 @@ def card(
     return {
         "text/html": (
             f"<div style='border-left:4px solid {colour};padding:4px 14px;line-height:1.5'>"
-            f"<div><strong><code>{escape(name)}</code> &nbsp; {score}</strong></div>{body}</div>"
+            f"<div><strong><code>{escape(name)}</code> · {score}</strong></div>{body}</div>"
         ),
         "text/plain": "\n".join(
             [f"{name}  {score}", *(_PREFIX[kind] + _joined(text, languages) for kind, text in lines)]
