@@ -148,8 +148,11 @@ def bias_left_on(W):
     "The task asks for none.",
 )
 def bias_set_to_zero(W):
-    layer = bias_left_on(W)
-    nn.init.zeros_(layer.bias)
+    C, d = W.shape
+    layer = nn.Linear(C, d, dtype=W.dtype)
+    with torch.no_grad():
+        layer.weight.copy_(W.T)
+        layer.bias.zero_()
     return layer
 
 
@@ -326,6 +329,12 @@ def _hidden(S, diagonal=0):
     return ~torch.ones(S.shape[-2:], dtype=torch.bool).tril(diagonal)
 
 
+def _weights(Q, K):
+    """The right weights, for mistakes that come after them, (..., T, T)."""
+    S = _scores(Q, K)
+    return S.masked_fill(_hidden(S), -torch.inf).softmax(-1)
+
+
 @mistake(
     of=causal_attention,
     zh="没有遮罩：每个位置都看到了未来。把 A 打印出来，看右上角。",
@@ -459,7 +468,7 @@ def zero_taken_for_masked(Q, K, V):
     en="The weights are right, but they weight the keys. Where should the aggregated content come from?",
 )
 def keys_aggregated(Q, K, V):
-    _, A = causal_attention(Q, K, V)
+    A = _weights(Q, K)
     return A @ K, A
 
 
@@ -469,7 +478,7 @@ def keys_aggregated(Q, K, V):
     en="A was transposed for the weighted sum. Which row, or column, of A makes row t of Y?",
 )
 def weights_transposed_for_the_sum(Q, K, V):
-    _, A = causal_attention(Q, K, V)
+    A = _weights(Q, K)
     return A.transpose(-2, -1) @ V, A
 
 
@@ -501,7 +510,8 @@ def attention_divided_by_d(Q, K, V):
     en="Both results are there in the wrong order: first the output Y, then the weights A.",
 )
 def weights_returned_first(Q, K, V):
-    return causal_attention(Q, K, V)[::-1]
+    A = _weights(Q, K)
+    return A, A @ V
 
 
 @alternative(of=causal_attention)
@@ -838,7 +848,9 @@ def seed_ignored(d, n, seed):
     en="The two variances are in the wrong order: first the raw scores, then the scaled ones.",
 )
 def scaled_returned_first(d, n, seed):
-    return score_stats(d, n, seed)[::-1]
+    q, k = _pairs(d, n, seed)
+    dots = (q * k).sum(-1)
+    return (dots / d**0.5).var().item(), dots.var().item()
 
 
 @mistake(
@@ -962,7 +974,8 @@ def head_rows_are_keys(X, Wq, Wk, H):
     en="The keys come from Wq as well, so every table is symmetric.",
 )
 def head_keys_from_query_matrix(X, Wq, Wk, H):
-    return multi_head_scores(X, Wq, Wq, H)
+    q = _split(X @ Wq, H)
+    return q @ q.transpose(-2, -1) / (X.shape[-1] // H) ** 0.5
 
 
 @alternative(of=multi_head_scores)

@@ -1,7 +1,7 @@
 """Hidden tests of notebook 2: Q, K, V and one head."""
 
 import math
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 
 import pytest
 import torch
@@ -839,7 +839,7 @@ class TestSharpen:
             p = student.sharpen(logits, factor)
             entropies.append(float(torch.special.entr(p).sum()))
         expect.that(
-            all(later < earlier for earlier, later in zip(entropies, entropies[1:], strict=False)),
+            all(later < earlier for earlier, later in pairwise(entropies)),
             Text(zh="factor 变大时，熵没有变小。", en="The entropy does not fall as the factor grows."),
         )
 
