@@ -38,7 +38,7 @@ def new_cell(
     metadata: Mapping[str, Any] | None = None,
     attachments: Mapping[str, Any] | None = None,
 ) -> NotebookNode:
-    """A cell of nbformat 4.5 without outputs."""
+    """A cell of nbformat 4.5 without outputs; it shares nothing with what it is made from."""
     cell: dict[str, Any] = {"cell_type": kind, "id": cell_id, "metadata": metadata or {}, "source": source}
     if kind == "code":
         cell |= {"outputs": [], "execution_count": None}
@@ -53,7 +53,7 @@ def new_notebook(cells: list[NotebookNode], metadata: Mapping[str, Any]) -> Note
 
 
 def _node(plain: Mapping[str, Any]) -> NotebookNode:
-    return cast(NotebookNode, nbformat.from_dict(plain))  # type: ignore[no-untyped-call]
+    return cast(NotebookNode, nbformat.from_dict(plain))
 
 
 def nbgrader_metadata(cell: Mapping[str, Any]) -> Mapping[str, Any]:

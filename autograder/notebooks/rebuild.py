@@ -8,7 +8,6 @@ answer written elsewhere, and so to overwrite it.
 
 from __future__ import annotations
 
-import copy
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
@@ -106,7 +105,7 @@ class _Rebuilding:
         self.tell_what_is_missing_or_double()
         ids = {position: grade_id(self.given[position]) or "" for position in self.wanted}
         return Rebuilt(
-            notebook=new_notebook(self.lay_out(), copy.deepcopy(self.release.metadata)),
+            notebook=new_notebook(self.lay_out(), self.release.metadata),
             repairs=tuple(self.repairs),
             matched={ids[position]: answer.how for position, answer in sorted(self.answers.items())},
             untouched=frozenset(ids[position] for position in self.unanswered()),
@@ -139,9 +138,14 @@ class _Rebuilding:
                 self.tell(words.RETYPED, position, found=exact[-1].kind, expected=given.cell_type)
 
     def answer_by_id(self) -> None:
-        for position in self.wanted:
+        known = frozenset[str]().union(*self.wanted.values())
+        for position, wanted in self.wanted.items():
             stub = self.given[position]
             copies = [cell for cell in self.cells if cell.identity == grade_id(stub)]
+            for cell in copies:
+                if wanted and not cell.names.bound & wanted and cell.names.bound & known:
+                    cell.identity = None  # another exercise's answer: its name is the better witness
+            copies = [cell for cell in copies if cell.identity]
             written = [cell for cell in copies if not cell.blank and not cell.same_as(stub)]
             for cell in copies:
                 cell.own = cell in written
@@ -273,4 +277,4 @@ def _filled(given: NotebookNode, answer: _Answer | None, cell_id: str) -> Notebo
     """A cell of the release with an answer in it, if there is one."""
     source = given.source if answer is None else answer.source
     attachments = given.get("attachments", {}) | (answer.attachments if answer else {})
-    return new_cell(given.cell_type, source, cell_id, copy.deepcopy(given.metadata), attachments)
+    return new_cell(given.cell_type, source, cell_id, given.metadata, attachments)

