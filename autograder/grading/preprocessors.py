@@ -15,7 +15,7 @@ from typing import Any
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat import NotebookNode
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.preprocessors.base import NbGraderPreprocessor
 from nbgrader.preprocessors.execute import Execute
 from traitlets import Bool, Unicode
 
@@ -31,14 +31,14 @@ from autograder.sandbox.manager import kernel_manager_class
 class TolerantExporter(NotebookExporter):
     """Reads what is no notebook as an empty one: what was wrong with it is found, and said, when it is graded."""
 
-    def from_file(self, file_stream: Any, resources: Any = None, **options: Any) -> tuple[str, Any]:
+    def from_file(self, file_stream: Any, resources: Any = None, **options: Any) -> Any:
         """As nbconvert's, but never fails for a student's file."""
         try:
             notebook = nbformat.read(file_stream, as_version=4)
             notebook.cells  # noqa: B018  (JSON of another kind has none)
         except Exception:
             notebook = nbformat.v4.new_notebook()
-        return self.from_notebook_node(notebook, resources=resources, **options)
+        return self.from_notebook_node(notebook, resources=resources, **options)  # type: ignore[no-untyped-call]
 
 
 class ReleasedStructure(NbGraderPreprocessor):
@@ -81,7 +81,7 @@ class SandboxExecute(Execute):
     allow_unsandboxed = Bool(False, help="run without isolation where none is possible").tag(config=True)
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**options)  # type: ignore[no-untyped-call]
         self.kernel_manager_class = kernel_manager_class(Limits(), _warm(), self.allow_unsandboxed)
 
 

@@ -96,6 +96,6 @@ def _convert(api: NbGraderAPI, assignment: str, converter: type[BaseConverter]) 
     from nbgrader.utils import capture_log, temp_attrs
 
     with temp_attrs(api.coursedir, assignment_id=assignment):
-        app = converter(coursedir=api.coursedir, parent=api)
+        app = converter(coursedir=api.coursedir, parent=api)  # type: ignore[arg-type]
         app.force = True
         return dict(capture_log(app))

@@ -1,0 +1,5 @@
+"""``python -m autograder.cli``."""
+
+from autograder.cli import main
+
+main()

@@ -1,0 +1,216 @@
+"""Commands about students' work: grade, feedback, demo."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autograder.cli.console import (
+    DONE,
+    FAILED,
+    HERE,
+    AssignmentName,
+    CourseFolder,
+    Json,
+    complain,
+    errors_in_words,
+    language,
+    load,
+    print_json,
+    say,
+)
+from autograder.cli.progress import counted
+from autograder.text import Text
+
+if TYPE_CHECKING:
+    from autograder.course import Course
+    from autograder.grading.run import Done
+
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Grading processes.", show_default="one per core")]
+NoSandbox = Annotated[
+    bool, typer.Option("--no-sandbox", help="Run without isolation; marks every verdict NOT SANDBOXED.")
+]
+CORES = os.cpu_count() or 1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(grade)
+    app.command()(feedback)
+    app.command()(demo)
+
+
+def grade(
+    assignment: AssignmentName,
+    course: CourseFolder = HERE,
+    student: Annotated[list[str] | None, typer.Option(help="Only this student; may be given several times.")] = None,
+    jobs: Jobs = CORES,
+    again: Annotated[bool, typer.Option("--again", help="Grade also what is graded and unchanged.")] = False,
+    no_sandbox: NoSandbox = False,
+    as_json: Json = False,
+) -> None:
+    """Grade what is in submitted/, each notebook in a sandbox, into the gradebook; what is graded and unchanged is skipped."""
+    from autograder.grading.run import grade_class, local_pool
+    from autograder.grading.submissions import students
+
+    start = time.monotonic()
+    done: list[Done] = []
+    with errors_in_words():
+        loaded, content = load(course, assignment)
+        chosen = student or students(loaded, assignment)
+        if not chosen:
+            where = loaded.folder("submitted", "*", assignment)
+            complain(
+                Text(
+                    zh=f"没有可以评分的作业：{where} 下什么也没有。",
+                    en=f"Nothing to grade: there is nothing in {where}.",
+                )
+            )
+        with counted(Text(zh="评分", en="grading"), len(chosen), quiet=as_json) as step:
+            for each in grade_class(
+                loaded,
+                content,
+                local_pool(jobs),
+                workers=jobs,
+                only=chosen,
+                again=again,
+                allow_unsandboxed=no_sandbox,
+            ):
+                done.append(each)
+                step(each.student)
+    _report(done, time.monotonic() - start, as_json)
+
+
+def _report(done: list[Done], seconds: float, as_json: bool) -> None:
+    from autograder.judge.verdict import Status
+
+    done = sorted(done, key=lambda each: each.student)
+    verdicts = [verdict for each in done for verdict in each.verdicts]
+    faults = sorted({fault for verdict in verdicts for fault in verdict.course_faults})
+    fresh = sum(each.fresh for each in done)
+    if as_json:
+        print_json(
+            {
+                "graded": fresh,
+                "unchanged": len(done) - fresh,
+                "seconds": round(seconds, 2),
+                "course_faults": faults,
+                "students": [
+                    {
+                        "student": each.student,
+                        "points": round(sum(v.points for v in each.verdicts), 2),
+                        "max_points": sum(v.max_points for v in each.verdicts),
+                        "status": sorted({v.status for v in each.verdicts}),
+                    }
+                    for each in done
+                ],
+            }
+        )
+    else:
+        table(done)
+        say(
+            Text(
+                zh=f"评了 {fresh} 人，{len(done) - fresh} 人没有变化，用时 {seconds:.1f} 秒。",
+                en=f"{fresh} graded, {len(done) - fresh} unchanged, {seconds:.1f} s.",
+            )
+        )
+        for fault in faults:
+            complain(Text(zh=f"课程的问题（没有扣分）：{fault}", en=f"The course's fault (no points lost): {fault}"))
+    broken = any(verdict.status in (Status.MACHINE_FAULT, Status.SET_ASIDE) for verdict in verdicts)
+    raise typer.Exit(FAILED if faults or broken else DONE)
+
+
+def table(done: list[Done]) -> None:
+    """Print a row per student: points, and what was found."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text as Plain
+
+    shown = Table(box=None, pad_edge=False)
+    for title in (Text(zh="学生", en="student"), Text(zh="得分", en="score"), Text(zh="发现", en="found")):
+        shown.add_column(title.lang(language()), justify="right" if title.en == "score" else "left", overflow="fold")
+    for each in done:
+        earned, most = sum(v.points for v in each.verdicts), sum(v.max_points for v in each.verdicts)
+        shown.add_row(Plain(each.student), f"{earned:g} / {most:g}", Plain("; ".join(findings(each))))
+    Console(soft_wrap=False).print(shown)
+
+
+def findings(done: Done) -> list[str]:
+    """What was found in a submission, in short."""
+    from autograder.judge.verdict import Status
+
+    found = []
+    for verdict in done.verdicts:
+        if verdict.status is not Status.GRADED:
+            found.append(
+                f"{verdict.notebook}: {verdict.message.text.lang(language()) if verdict.message else verdict.status}"
+            )
+        named = [e.diagnosis.name or e.diagnosis.hint.text.lang(language()) for e in verdict.exercises if e.diagnosis]
+        found += [
+            f"{e.name}: {name}" for e, name in zip([e for e in verdict.exercises if e.diagnosis], named, strict=True)
+        ]
+        found += [problem.text.text.lang(language()) for problem in verdict.problems]
+        if verdict.sandbox == "none" and verdict.status is Status.GRADED:
+            found.append("NOT SANDBOXED")
+        if verdict.repairs:
+            found.append(
+                Text(zh=f"修复 {len(verdict.repairs)} 处", en=f"{len(verdict.repairs)} repairs").lang(language())
+            )
+    return found
+
+
+def feedback(
+    assignment: AssignmentName,
+    course: CourseFolder = HERE,
+    student: Annotated[list[str] | None, typer.Option(help="Only this student; may be given several times.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the feedback pages into feedback/, from where `nbgrader release_feedback` hands them out."""
+    with errors_in_words():
+        from autograder.course import Course
+
+        written = [str(path) for path in _feedback(Course.load(course), assignment, student)]
+    if as_json:
+        print_json({"written": written})
+    else:
+        say(Text(zh=f"写好 {len(written)} 页反馈。", en=f"{len(written)} feedback pages written."))
+
+
+def _feedback(course: Course, assignment: str, students: list[str] | None) -> list[Path]:
+    from autograder.gradebook.book import Book
+    from autograder.grading.pages import write_pages
+
+    with Book(course) as book:
+        return list(write_pages(course, assignment, book, students))
+
+
+def demo(
+    course: CourseFolder = HERE,
+    into: Annotated[Path, typer.Option(help="Folder of the scratch course; made anew.")] = Path("demo"),
+    jobs: Jobs = CORES,
+    as_json: Json = False,
+) -> None:
+    """Release, submit, grade and report a sample class in a scratch course, and compare the scores with what they should be."""
+    with errors_in_words():
+        from autograder.grading.demo import run_demo
+
+        report = run_demo(course.absolute(), into.absolute(), jobs)
+    if as_json:
+        print_json(report.as_dict())
+    else:
+        table(report.done)
+        say(
+            Text(
+                zh=f"评分用时 {report.grading_seconds:.1f} 秒（{len(report.done)} 人）。反馈页在 {into}/feedback/，"
+                f"例如 {report.pages[0] if report.pages else '-'}",
+                en=f"Grading took {report.grading_seconds:.1f} s ({len(report.done)} students). Feedback pages are in {into}/feedback/, "
+                f"for instance {report.pages[0] if report.pages else '-'}",
+            )
+        )
+        for surprise in report.surprises:
+            complain(surprise)
+    raise typer.Exit(FAILED if report.surprises else DONE)

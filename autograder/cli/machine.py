@@ -1,0 +1,42 @@
+"""Commands about this machine: doctor."""
+
+from __future__ import annotations
+
+import typer
+
+from autograder.cli.console import DONE, FAILED, Json, language, print_json, say
+from autograder.text import Text
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(doctor)
+
+
+def doctor(as_json: Json = False) -> None:
+    """Try what this machine offers for isolation, and say what is missing."""
+    from autograder.sandbox import doctor as probes
+
+    found = probes()
+    held = [probe for probe in found if probe.holds]
+    if as_json:
+        print_json(
+            [
+                {"tier": p.tier, "holds": p.holds, "missing": p.missing.lang(language()) if p.missing else None}
+                for p in found
+            ]
+        )
+    else:
+        for probe in found:
+            mark = "✓" if probe.holds else "✗"
+            say(f"{mark} {probe.tier}" + (f": {probe.missing.lang(language())}" if probe.missing else ""))
+        if held:
+            say(Text(zh=f"学生的代码会在 {held[0].tier} 里运行。", en=f"Students' code will run in {held[0].tier}."))
+        else:
+            say(
+                Text(
+                    zh="没有可用的隔离：不会运行学生的代码。",
+                    en="No isolation is possible: students' code will not be run.",
+                )
+            )
+    raise typer.Exit(DONE if held else FAILED)

@@ -1,0 +1,198 @@
+"""Prove a course consistent: references and alternatives earn everything, every named mistake loses points and is diagnosed as itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from autograder.course import Course
+from autograder.exercises import CourseFault, Exercise, Solution, load
+from autograder.exercises.source import body
+from autograder.grading.assignment import Assignment
+from autograder.grading.release import PickLanguage
+from autograder.judge.diagnose import named_mistake
+from autograder.judge.draw import derive
+from autograder.judge.session import Judge, Run
+from autograder.judge.verdict import Outcome
+from autograder.notebooks import grade_id, is_grade, is_solution, points
+
+
+@dataclass
+class Consistency:
+    """What ``check`` found. Counts are of (solution, seed) pairs; ``problems`` says what to do in words."""
+
+    assignment: str
+    seeds: int
+    exercises: int = 0
+    mistakes: int = 0
+    alternatives: int = 0
+    survived: int = 0  # mistakes that earned everything
+    undiagnosed: int = 0  # mistakes that were not named, or named as another
+    false_alarms: int = 0  # references and alternatives that lost points
+    stubs_that_score: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return asdict(self) | {"ok": self.ok}
+
+
+def check(
+    course: Course, name: str, seeds: int = 1, progress: Callable[[str], None] = lambda exercise: None
+) -> Consistency:
+    """Check one assignment. Every problem is listed, with the file to change; nothing is raised for the course's content."""
+    found = Consistency(name, seeds)
+    try:
+        exercises = load(course.folder("solutions", name))
+        judge = Judge(course.folder("tests", "hidden", name), exercises)
+    except CourseFault as fault:
+        found.problems.append(str(fault))
+        return found
+    with judge:
+        _check_notebooks(course, name, exercises, judge, found)
+        for exercise in exercises.values():
+            progress(exercise.name)
+            if exercise.name in judge.tests:
+                for number in range(seeds):
+                    _check_exercise(judge, exercise, derive(number, "check"), found, first=number == 0)
+        _check_release(course, name, exercises, found)
+    found.exercises = len(exercises)
+    found.mistakes = sum(len(e.mistakes) for e in exercises.values())
+    found.alternatives = sum(len(e.alternatives) for e in exercises.values())
+    return found
+
+
+def _check_exercise(judge: Judge, exercise: Exercise, seed: int, found: Consistency, first: bool) -> None:
+    for what, solution in [("reference", exercise.reference), *exercise.alternatives.items()]:
+        runs = _runs(judge, exercise, solution, seed)
+        failed = [run for run in runs if run.outcome is not Outcome.PASSED]
+        if failed:
+            found.false_alarms += 1
+            said = failed[0].problem or (failed[0].text.en if failed[0].text else "")
+            found.problems.append(f"{exercise.name}: {what} fails {failed[0].test.name} (seed {seed}): {said}")
+    for mistake in exercise.mistakes.values():
+        runs = _runs(judge, exercise, mistake.solution, seed)
+        if all(run.outcome is Outcome.PASSED for run in runs):
+            found.survived += 1
+            found.problems.append(
+                f"{exercise.name}: the mistake {mistake.name} earns everything: add a hidden test that fails it"
+            )
+            continue
+        named = named_mistake(judge, exercise, runs, seed)
+        if named is None or named.name != mistake.name:
+            found.undiagnosed += 1
+            instead = f"named as {named.name}" if named is not None else "not named"
+            found.problems.append(f"{exercise.name}: the mistake {mistake.name} is {instead} (seed {seed})")
+    if first:
+        stub = _runs(judge, exercise, _stub, seed)
+        if any(run.outcome is Outcome.PASSED for run in stub):
+            found.stubs_that_score += 1
+            found.problems.append(
+                f"{exercise.name}: the stub passes {', '.join(r.test.name for r in stub if r.outcome is Outcome.PASSED)}"
+            )
+        if not exercise.mistakes:
+            found.problems.append(
+                f"{exercise.name}: no named mistake: add at least one with @mistake(of={exercise.name}, …)"
+            )
+        if len(exercise.alternatives) < 1:
+            found.problems.append(
+                f"{exercise.name}: no valid alternative: add one with @alternative(of={exercise.name})"
+            )
+
+
+def _stub(*args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError
+
+
+def _runs(judge: Judge, exercise: Exercise, solution: Solution, seed: int) -> list[Run]:
+    return list(judge.run(exercise.name, lambda: judge.solution(exercise, solution), seed))
+
+
+def _check_notebooks(
+    course: Course, name: str, exercises: dict[str, Exercise], judge: Judge, found: Consistency
+) -> None:
+    """Each exercise must have an answer cell, a grade cell with points, a reference and hidden tests."""
+    graded: dict[str, Path] = {}
+    answered: set[str] = set()
+    for path in sorted(course.folder("source", name).glob("*.ipynb")):
+        for cell in nbformat.read(path, as_version=4).cells:
+            identity = str(grade_id(cell) or "")
+            if is_solution(cell) and cell.cell_type == "code":
+                answered.add(identity.removesuffix("_answer"))
+                if "### BEGIN SOLUTION" not in cell.source:
+                    found.problems.append(
+                        f"{path.name}: {identity}: no '### BEGIN SOLUTION' … '### END SOLUTION' region"
+                    )
+            elif is_grade(cell) and cell.cell_type == "code":
+                graded[identity] = path
+                if not points(cell) > 0:
+                    found.problems.append(f"{path.name}: {identity}: the grade cell has no points")
+    for each in exercises:
+        if each not in judge.tests:
+            found.problems.append(
+                f"{each}: no hidden test: add a class with @pytest.mark.exercise({each!r}) under {judge_folder(course, name)}"
+            )
+        if each not in graded:
+            found.problems.append(f"{each}: no grade cell with grade_id {each!r} in source/{name}")
+        if each not in answered:
+            found.problems.append(f"{each}: no answer cell with grade_id '{each}_answer' in source/{name}")
+    for each in sorted(answered - set(exercises)):
+        found.problems.append(f"{each}: no reference: add it with @exercise to a file in solutions/{name}")
+
+
+def judge_folder(course: Course, name: str) -> Path:
+    """Where an assignment's hidden tests lie, relative to the course."""
+    return course.folder("tests", "hidden", name).relative_to(course.root)
+
+
+def _check_release(course: Course, name: str, exercises: dict[str, Exercise], found: Consistency) -> None:
+    """The release must match its source, and hold no reference and no hidden test."""
+    try:
+        released = Assignment.load(course.root, name).notebooks
+    except CourseFault as fault:
+        found.problems.append(str(fault))
+        return
+    for path in sorted(course.folder("source", name).glob("*.ipynb")):
+        source = nbformat.read(path, as_version=4)
+        source, _ = PickLanguage(language=course.language).preprocess(source, {})  # type: ignore[no-untyped-call]
+        if path.stem not in released or not _matches(source.cells, released[path.stem].cells):
+            found.problems.append(
+                f"release/{name}/{path.name} does not match its source: run `autograder release {name}`"
+            )
+    for path in course.folder("release", name).rglob("*"):
+        if path.suffix not in (".ipynb", ".py", ".json"):
+            continue
+        text = "\n".join(_code(path))
+        for exercise in exercises.values():
+            lines = [line.strip() for line in body(exercise.reference).splitlines() if len(line.strip()) > 3]
+            if len(lines) > 1 and all(line in text for line in lines):
+                found.problems.append(f"{path.name} in the release holds the reference of {exercise.name}")
+        if "autograder.judge" in text or "pytest.mark.exercise" in text:
+            found.problems.append(f"{path.name} in the release holds a hidden test")
+
+
+def _code(path: Path) -> Iterable[str]:
+    if path.suffix == ".ipynb":
+        yield from (cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code")
+    else:
+        yield path.read_text(encoding="utf-8")
+
+
+def _matches(source: list[NotebookNode], released: list[NotebookNode]) -> bool:
+    """Whether the released cells are the source's, answers aside."""
+    return len(source) == len(released) and all(
+        grade_id(s) == grade_id(r)
+        and points(s) == points(r)
+        and (is_solution(s) or s.source == r.source or "HIDDEN TESTS" in s.source)
+        for s, r in zip(source, released, strict=True)
+    )
