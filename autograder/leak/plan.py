@@ -228,8 +228,9 @@ class Search:
             return
         self.searched.append(setting)
         self._check_finite(stage)
-        cheap = stage.folded or setting.T <= 17
-        most = SOME_CUTS if setting.T > EVERY_CUT or not cheap or setting.B * setting.T > 200 else EVERY_CUT
+        cells = setting.B * setting.T
+        few = setting.T > EVERY_CUT or (setting.T > 17 and not stage.folded) or cells > 200
+        most = 4 if cells > 1000 else SOME_CUTS if few else EVERY_CUT
         for name in pending:
             for scale in scales:
                 finding = self._try(setting, suffix, bench, stage, name, scale, most)

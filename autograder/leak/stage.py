@@ -14,7 +14,7 @@ from autograder.leak.setting import Setting
 from autograder.leak.subject import Failed, Subject
 
 Region = tuple[int, int]  # positions start <= j < stop
-ELEMENTS_PER_CALL = 1 << 21  # input numbers in one folded call; bounds memory for large models
+ELEMENTS_PER_CALL, SCORES_PER_CALL = 1 << 21, 1 << 17  # inputs and (T, T) cells in one folded call: memory and cache
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,8 @@ class Stage:
                 parts.append(compare(base, self.rows(self.replaced(name, scale, region))))
         else:
             per_copy = sum(self.values[n].numel() for n in self.inputs.tensors if self.inputs.batch[n] is not None)
-            size = max(1, min(len(regions), ELEMENTS_PER_CALL // max(1, per_copy)))
+            room = min(ELEMENTS_PER_CALL // max(1, per_copy), SCORES_PER_CALL // (self.setting.B * self.setting.T**2))
+            size = max(1, min(len(regions), room))
             for first in range(0, len(regions), size):
                 chunk = list(regions[first : first + size])
                 copies = [self.replaced(name, scale, region)[name] for region in chunk]
