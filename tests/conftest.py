@@ -70,3 +70,16 @@ def _released(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def released(_released: Path, tmp_path: Path) -> Path:
     """The root of a course whose assignment a1 (notebooks n1, n2; 6 points each) was released by nbgrader itself."""
     return Path(shutil.copytree(_released, tmp_path / "course"))
+
+
+@pytest.fixture
+def unreleased(tmp_path: Path) -> Path:
+    """The same course without a gradebook: course.yaml and release/a1 with n1 and n2."""
+    import nbformat
+
+    root = tmp_path / "course"
+    (root / "release" / "a1").mkdir(parents=True)
+    (root / "course.yaml").write_text(COURSE, encoding="utf-8")
+    for name in ("n1", "n2"):
+        nbformat.write(_notebook(name), root / "release" / "a1" / f"{name}.ipynb")
+    return root
