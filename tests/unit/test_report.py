@@ -122,7 +122,7 @@ def test_unlisted_mistakes_are_clustered_by_signature_within_an_exercise() -> No
     text = english(report(class_))
     assert "Mistakes that nobody has named yet" in text
     assert "f 2 students what the student reads · look at the axis Check 1." in text
-    assert "an example (anonymous) f(X) X = 3 the student's output 4 expected output 5" in text
+    assert "an example (anonymous) f(X) X = 3 the student&#39;s output 4 expected output 5" in text
 
 
 def test_tests_that_tell_nothing_apart_are_named() -> None:
