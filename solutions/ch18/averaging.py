@@ -863,7 +863,7 @@ def plain_mean_of_values(scores, values):
 )
 def not_summed(scores, values):
     weights = scores.softmax(dim=0)
-    return weights, (weights * values.T).T
+    return weights, (weights * values.movedim(0, -1)).movedim(-1, 0)
 
 
 @mistake(
