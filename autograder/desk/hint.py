@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any
 from autograder.desk.speak import Shown, say, say_html
 from autograder.text import Text
 
-_BESIDE = Path(__file__).with_name("hints.json")  # where the students' wheel has them
 _given: dict[str, int] = {}
 
 
@@ -39,11 +39,16 @@ def _unknown(name: str, known: list[str]) -> None:
     Shown(say(text), f"<div>{say_html(text)}</div>").show()
 
 
+def _packed() -> bytes:
+    """Those in the students' wheel, which need not be unpacked."""
+    return pkgutil.get_data("autograder.desk", "hints.json") or b""
+
+
 def _hints() -> dict[str, list[Text]]:
     """The hints beside the notebook, or those that came with the package; none when neither can be read."""
-    for path in (Path("hints.json"), _BESIDE):
+    for read in (Path("hints.json").read_bytes, _packed):
         try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
+            raw = json.loads(read())
             return {name: [Text(zh=h["zh"], en=h["en"]) for h in hints] for name, hints in raw.items() if hints}
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             continue

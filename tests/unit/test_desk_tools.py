@@ -24,7 +24,6 @@ def desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(hints_module, "_given", {})
-    monkeypatch.setattr(hints_module, "_BESIDE", tmp_path / "none.json")
     return tmp_path
 
 
@@ -66,9 +65,7 @@ def test_hints_packed_with_the_tools_are_used_where_the_folder_has_none(
     (desk / "hints.json").write_text(broken, encoding="utf-8")
     hint("f")
     assert "No hints found" in said(capsys)
-    packed = desk / "packed.json"
-    packed.write_text(json.dumps(LEVELS), encoding="utf-8")
-    monkeypatch.setattr(hints_module, "_BESIDE", packed)
+    monkeypatch.setattr(hints_module, "_packed", lambda: json.dumps(LEVELS).encode())
     hint("f")
     assert "f 1/2: first" in said(capsys)
 
