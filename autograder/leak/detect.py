@@ -29,6 +29,7 @@ def detect(
     diagonal: int | Mapping[str, int] = 0,
     T: int | None = None,
     max_T: int | None = None,
+    seconds: float | None = None,
     seed: int = 0,
     language: Language = "zh",
     progress: Callable[[float], None] | None = None,
@@ -45,6 +46,7 @@ def detect(
     - ``expect``: "strictly-causal" forbids j = t too; "none" drops the question and keeps the other checks.
     - ``diagonal``: keys ahead of the queries in a cache: row t may see j <= t + diagonal of the longer inputs.
     - ``T``: length of the plain setting and the matrix (default 16, quick 8); ``max_T``: the longest the code takes.
+    - ``seconds``: start no further setting after this time; what was left out is said in the report.
     - ``progress``: called with the share done, 0 to 1.
 
     The caller's tensors, module, mode, random generators and grad mode stay as they are. Raises ValueError or
@@ -58,7 +60,14 @@ def detect(
     subject = Subject(fn)
     with undisturbed():
         drawn = Inputs(inputs, time_dim, causal_inputs, 2, length, seed)
-        search = Search(Bench(subject, drawn, contract, out_time_dim), EFFORTS[effort], length, max_T, seed)
+        search = Search(
+            Bench(subject, drawn, contract, out_time_dim),
+            EFFORTS[effort],
+            length,
+            max_T,
+            seed,
+            start + (seconds or float("inf")),
+        )
         try:
             for share in search.steps():
                 if progress is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
@@ -12,7 +13,7 @@ from torch import Tensor
 from autograder.leak import patterns
 from autograder.leak.bench import Bench
 from autograder.leak.contract import Contract
-from autograder.leak.probes.batch import other_samples
+from autograder.leak.probes.batch import other_samples, place_in_batch
 from autograder.leak.probes.finite import finite_rows
 from autograder.leak.probes.liveness import looks_back, past_matters
 from autograder.leak.probes.mutation import edited_inputs
@@ -48,7 +49,7 @@ EFFORTS = {
     "quick": Effort(T=8, lengths=(5, 9, 17), batches=(2,), plain=((1, 5), (4, 4)), scaled=(), train=(5,), zeros=False),
     "full": Effort(
         T=16,
-        lengths=(2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40),
+        lengths=(2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 40, 65),
         batches=(2, 3, 4, 5, 8),
         plain=((1, 5), (1, 8), (2, 8), (4, 4), (5, 5), (8, 8), (16, 16), (1, 33), (33, 33)),
         scaled=(5, 8),
@@ -74,6 +75,9 @@ UNREPEATABLE = Text(
     zh="同样的调用每次结果不同，因此无法判断有没有泄漏。",
     en="The same call never gives the same output, so leaks could not be told apart.",
 )
+OUT_OF_TIME = Text(
+    zh="时间用完：{planned} 种设置只检查了 {done} 种。", en="Out of time: {done} of {planned} settings were searched."
+)
 OVERFLOWS = Text(
     zh="输入放大到 ×{scale:g} 时输出含 NaN 或无穷大。",
     en="With all inputs x{scale:g} the output holds NaN or infinity.",
@@ -95,6 +99,7 @@ class Search:
     T: int
     max_T: int | None
     seed: int
+    deadline: float  # on time.perf_counter()
     findings: list[Finding] = field(default_factory=list)
     notes: list[Text] = field(default_factory=list)
     searched: list[Setting] = field(default_factory=list)
@@ -119,6 +124,9 @@ class Search:
         if bench.contract.expect != "none":
             plan = list(self._grid(start, modes))
             for i, (setting, folded, scales) in enumerate(plan):
+                if time.perf_counter() > self.deadline:
+                    self.notes.append(OUT_OF_TIME.format(done=i, planned=len(plan)))
+                    break
                 self._look(setting, folded, scales)
                 yield 0.1 + 0.6 * (i + 1) / len(plan)
         if mode in modes:
@@ -171,6 +179,7 @@ class Search:
         for found in tried:
             for finding in found or []:
                 self._add(finding)
+        self._add(self._try(where[0], place_in_batch, bench, where[0]))
         if not any(tried) and any(found is not None for found in tried):
             bench.independent.add(setting.mode)
         return True
@@ -256,9 +265,7 @@ class Search:
                 self._add(single(self.bench, stage, name, 1.0))
 
     def _prefixes(self, start: Setting) -> None:
-        longest = max([T for T in (*self.effort.lengths, min(start.T, EVERY_CUT)) if self._fits(T)])
-        failed = {s.T for s, _ in self.failures}
-        longest = start.T if longest in failed else max(longest, start.T)
+        longest = max((s.T for s in self.searched if s.mode == start.mode), default=start.T)
         shorter = [T for T in dict.fromkeys((1, *self.effort.lengths, start.T)) if longest > T]
         self._add(prefix(self.bench, replace(start, T=longest), shorter))
 

@@ -139,7 +139,7 @@ class Stage:
         if len(fitting) == 1:
             return fitting[0]
         raise Failed(
-            ValueError(
+            TypeError(
                 f"expected an output with one row per position (length {sorted(lengths)} on axis {stated}), "
                 f"got shape {tuple(output.shape)}"
             )

@@ -379,6 +379,17 @@ def mean_over_the_batch(q, k, v):
     return attend(q, k, v, past(q.size(-2))) + v.mean(0)
 
 
+@faulty("mixes-batch", inputs=sequence, words="place in the batch")
+def encodings_by_batch_index(x):
+    return x.cumsum(1) + torch.arange(len(x))[:, None, None].sin()
+
+
+@leaky("k v", words="only above 40 positions")
+def tiles_of_64(q, k, v):
+    i = torch.arange(q.size(-2))
+    return attend(q, k, v, past(q.size(-2)) | (i[None] // 64 == 1))
+
+
 @faulty("nonfinite", words="blocks the diagonal")
 def first_row_empty(q, k, v):
     return attend(q, k, v, past(q.size(-2), -1))
@@ -447,6 +458,14 @@ class KeepsItsState(Recurrent):
         if self.state is not None and self.state.size(1) != len(x):
             self.state = None
         y, self.state = self.rnn(x, self.state)
+        return y
+
+
+@faulty("stateful")
+class RemembersTheLengthBefore(Recurrent):
+    def forward(self, x):
+        y = self.rnn(x)[0] * (1.0 if self.state in (None, x.size(1)) else 0.5)
+        self.state = x.size(1)
         return y
 
 

@@ -27,6 +27,47 @@ MEANING_TRAIN = Text(
 )
 
 
+MOVED = Text(
+    zh="把样本换到批次中的另一个位置，它的第 {t} 行变了 {size:.3g}。",
+    en="Moving a sample to another place in the batch moved its row t={t} by {size:.3g}.",
+)
+MEANING_MOVED = Text(
+    zh="结果取决于样本在批次里排第几。常见原因：位置编码按批次轴取（pe[:x.size(0)]），或把批次轴当成了时间轴。",
+    en="Results depend on a sample's place in the batch. Usual cause: positional encodings indexed by the batch axis "
+    "(pe[:x.size(0)]), or the batch axis taken for time.",
+)
+TOLERANCE = 1e-3  # relative: another place in the batch may round differently
+
+
+def place_in_batch(bench: Bench, setting: Setting) -> Finding | None:
+    """Shift all samples by one place; each must take its output along (up to rounding)."""
+    stage = bench.stage(setting)
+    base = stage.by_sample(stage.base())
+    if base is None or setting.B < 2 or setting.mode in bench.noisy:
+        return None
+    axes = {name: axis for name, axis in bench.inputs.batch.items() if axis is not None}
+    values = {name: v.roll(1, axes[name]) if name in axes else v for name, v in stage.values.items()}
+    rows = stage.rows(values)
+    after = stage.by_sample(rows)
+    if after is None or after.shape != base.shape:
+        return None
+    sizes, relative, _ = compare(base.roll(1, 0), after).unbind(-1)  # each (B, T_out)
+    sizes = sizes.masked_fill(relative < TOLERANCE, 0.0).amax(0)
+    size = float(sizes.max())
+    if not size:
+        return None
+    return Finding(
+        "mixes-batch",
+        setting,
+        MOVED.format(t=int(sizes.argmax()), size=size),
+        t=int(sizes.argmax()),
+        size=size,
+        meaning=MEANING_MOVED,
+        witness=Witness(stage.values, values, stage.base().squeeze(1), rows.squeeze(1)),
+        again=lambda smaller: place_in_batch(bench, smaller),
+    )
+
+
 def other_samples(bench: Bench, setting: Setting, scales: tuple[float, ...] = (1.0, 50.0)) -> list[Finding]:
     """Replace the first, then the last sample of each input and compare all others, bitwise; one finding per input."""
     stage = bench.stage(setting)
