@@ -583,9 +583,11 @@ class TestHead:
         """
         p, B = 0.25, 400
         head, weights = self.build(student, draw, dropout=p)
-        X = draw(B, 1, self.C)
         head.eval()
         head.train()
+        X = draw(4, 6, self.C)
+        expect.differs(head(X), head(X), what=Text(zh="训练模式下的两次结果", en="two results in train mode"))
+        X = draw(B, 1, self.C)
         Y = head(X)  # (B, 1, d)
         dropped = (Y == 0).all(-1)  # (B, 1)
         kept = (~dropped).unsqueeze(-1)  # (B, 1, 1)
@@ -598,7 +600,6 @@ class TestHead:
                 en=f"With dropout={p} about a quarter of the weights should be dropped; {share:.0%} were.",
             ),
         )
-        expect.differs(head(X), Y, what=Text(zh="训练模式下的两次结果", en="two results in train mode"))
 
     def test_gradients(self, student, draw):
         """梯度能传到输入和每一个参数，而且对输入的梯度正确。
