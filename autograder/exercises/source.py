@@ -12,26 +12,27 @@ from autograder.exercises.registry import CourseFault, Solution
 
 
 def answer(solution: Solution, name: str) -> str:
-    """The text of an answer cell: imports, helpers, and the solution under the exercise's name."""
+    """The text of an answer cell: imports, helpers, and the solution under the exercise's name.
+
+    Exercises that the solution uses come along under another name, so that they do not stand in for the student's own answers.
+    """
     module = _module(solution)
+    exercises = _exercises(module)
     needed = _needed(solution, module)
     parts = [
         ast.unparse(node) for node in module.body if isinstance(node, (ast.Import, ast.ImportFrom)) and _plain(node)
     ]
-    parts += [text for _, text in needed]
-    parts.append(_renamed(_definition(solution), solution.__name__, name))
-    return "\n\n".join(parts)
+    text = "\n\n".join([*(segment for _, segment in needed), _definition(solution)])
+    for line, _ in needed:
+        if line in exercises:
+            text = _renamed(text, exercises[line], f"_{exercises[line]}")
+    return "\n\n".join([*parts, _renamed(text, solution.__name__, name)])
 
 
 def helpers(solution: Solution) -> list[str]:
     """The top-level definitions of its module that a solution uses, other exercises aside, as source texts in order."""
     module = _module(solution)
-    exercises = {
-        node.lineno
-        for node in module.body
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and "exercise" in map(_decorator, node.decorator_list)
-    }
-    return [text for line, text in _needed(solution, module) if line not in exercises]
+    return [text for line, text in _needed(solution, module) if line not in _exercises(module)]
 
 
 def body(solution: Solution) -> str:
@@ -92,6 +93,15 @@ def _binds(node: ast.stmt) -> Iterator[str]:
         yield from (t.id for t in node.targets if isinstance(t, ast.Name))
     elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
         yield node.target.id
+
+
+def _exercises(module: ast.Module) -> dict[int, str]:
+    """The exercises of a module by their line."""
+    return {
+        node.lineno: node.name
+        for node in module.body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and "exercise" in map(_decorator, node.decorator_list)
+    }
 
 
 def _decorator(node: ast.expr) -> str:

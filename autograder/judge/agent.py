@@ -40,7 +40,9 @@ class Agent:
             return {"error": _describe(error)}, {}
 
     def _operate(self, header: dict[str, Any], unpacker: Unpacker, packer: Packer) -> Tree:
-        torch.manual_seed(int(header.get("seed", 0)))
+        torch.default_generator.manual_seed(int(header.get("seed", 0)))  # torch.manual_seed costs 1 ms more for GPUs
+        if header.get("first"):
+            self.instances.clear()  # another hidden test begins
         operation = getattr(self, "_op_" + str(header["op"]))
         args = unpacker.unpack(header.get("args", ["tuple", []]))
         kwargs = unpacker.unpack(header.get("kwargs", ["dict", []]))
@@ -150,15 +152,9 @@ def _describe(error: BaseException) -> dict[str, Any]:
     return {"type": kind, "message": message, "line": line, "missing": isinstance(error, _Missing)}
 
 
-def serve(path: str, namespace: dict[str, Any]) -> None:
-    """Serve one connection on the Unix socket ``path`` until the judge closes it."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(path)
-    os.chmod(path, 0o666)  # the judge may be another user; only it can reach the run directory
-    listener.listen(1)
+def serve(listener: socket.socket, namespace: dict[str, Any]) -> None:
+    """Serve one connection until the judge closes it."""
     connection, _ = _uninterrupted(listener.accept)
-    listener.close()
-    os.unlink(path)
     agent = Agent(namespace)
     receive = _receiver(connection)
     with connection, redirect_stdout(_Discard()), redirect_stderr(_Discard()):
@@ -208,6 +204,7 @@ class _Discard(io.TextIOBase):
         return len(text)
 
 
-def serve_in_kernel(path: str) -> None:
-    """Serve the namespace of the notebook in whose kernel this runs."""
-    serve(path, sys.modules["__main__"].__dict__)
+def serve_in_kernel() -> None:
+    """Serve the namespace of the notebook in whose kernel this runs, on the socket that the sandbox gave to it."""
+    with socket.socket(fileno=os.dup(int(os.environ["AUTOGRADER_AGENT_FD"]))) as listener:
+        serve(listener, sys.modules["__main__"].__dict__)

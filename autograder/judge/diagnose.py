@@ -18,6 +18,7 @@ from autograder.judge.faults import Fault, StudentFault
 from autograder.judge.session import Judge, Run
 from autograder.judge.student import Call, Instance
 from autograder.judge.verdict import Outcome
+from autograder.judge.wire import Kept
 
 _NOT_A_MISTAKE = frozenset(
     {Fault.MISSING, Fault.UNFINISHED, Fault.TIMEOUT, Fault.DIED, Fault.OVERSIZED, Fault.MALFORMED}
@@ -77,8 +78,8 @@ def same(a: Any, b: Any) -> bool:
         return set(a) == set(b) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, float) and isinstance(b, float):
         return is_close(torch.tensor(a, dtype=torch.float64), torch.tensor(b, dtype=torch.float64))
-    if isinstance(a, Instance) or isinstance(b, Instance):
-        return isinstance(a, Instance) and isinstance(b, Instance)
+    if isinstance(a, (Instance, Kept)) or isinstance(b, (Instance, Kept)):
+        return isinstance(a, (Instance, Kept)) and isinstance(b, (Instance, Kept))
     return bool(type(a) is type(b) and a == b)
 
 

@@ -94,7 +94,8 @@ class Student:
     ) -> Any:
         """One operation on both sides. Returns the student's result in the reference's structure, or raises StudentFault."""
         self._count += 1
-        header = {"op": "call" if op == "error" else op, "seed": derive(self._seed, str(self._count))}
+        header: dict[str, Any] = {"op": "call" if op == "error" else op, "seed": derive(self._seed, str(self._count))}
+        header["first"] = self._count == 1
         call = Call(op, name, args)
         self._calls.append(call)
         want: Any = None

@@ -1,0 +1,40 @@
+# make demo   set up, then release, submit, grade and report a sample class in demo/
+# make test   set up, then format, lint, types and the default tests
+# The slow suites have targets of their own, below.
+
+PYTHON ?= python3
+BIN := .venv/bin
+export OMP_NUM_THREADS ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test lint types tests test-leak test-slow clean setup
+
+demo: setup
+	@$(BIN)/autograder doctor
+	@$(BIN)/autograder demo
+
+test: lint types tests
+
+lint: setup
+	@$(BIN)/ruff format --check autograder tests solutions
+	@$(BIN)/ruff check autograder tests solutions
+
+types: setup
+	@$(BIN)/mypy
+
+tests: setup
+	@$(BIN)/python -m pytest
+
+setup: .venv/.installed
+
+.venv/.installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "This needs Python 3.11 or newer; %s is %d.%d. Name another: make PYTHON=python3.12" % (sys.executable, *sys.version_info[:2]))'
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing the locked packages into .venv (once; torch is large) ..."
+	@$(BIN)/python -m pip install --quiet --no-deps --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+clean:
+	rm -rf .venv demo build *.egg-info
