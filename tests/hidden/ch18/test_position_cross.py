@@ -88,9 +88,10 @@ class TestPermutationGap:
 
     @pytest.mark.weight(2)
     def test_largest_absolute_difference(self, student, reference, draw):
-        """差距是最大的绝对差：差处处为负时也一样，只出在一处时也一样。
+        """差距是最大的绝对差：差处处为负或处处为正时也一样，只出在一处时也一样。
 
-        The gap is the largest absolute difference, also when every difference is negative, also when a single one is off.
+        The gap is the largest absolute difference, also when all are negative or all positive, also when a
+        single one is off.
         """
         B, T, C = 2, 7, 3
         X, perm = draw(B, T, C), _cycle(draw, T)
@@ -99,9 +100,9 @@ class TestPermutationGap:
         first[:, 0] = 1.0
         corner = torch.zeros(T, C, dtype=torch.float64)
         corner[T - 1, C - 1] = 4.0
-        for special in ({"r": first}, {"p": corner}):
+        for inputs, special in ((X, {"r": first}), (-X, {"r": first}), (X, {"p": corner})):
             constants = _constants(draw, T, C, **special)
-            expect.close(_gap(student, X, perm, constants), _gap(reference, X, perm, constants))
+            expect.close(_gap(student, inputs, perm, constants), _gap(reference, inputs, perm, constants))
 
     def test_every_sequence_counts(self, student, reference, draw):
         """整个 batch 都要看：第一条序列看不出差距，别的序列看得出。

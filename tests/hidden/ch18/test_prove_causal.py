@@ -168,34 +168,27 @@ def _verdict(student, T, d, scale=(1.0, 1.0, 1.0), size=None):
 @pytest.mark.exercise("run_gradcheck")
 class TestRunGradcheck:
     @pytest.mark.weight(3)
-    @pytest.mark.parametrize("scale", [(1.1, 1.0, 1.0), (1.0, 1.1, 1.0), (1.0, 1.0, 1.1)])
-    def test_each_gradient(self, student, draw, scale):
+    def test_each_gradient(self, student, draw):
         """梯度全对时得到 True；Q、K、V 中任何一个的梯度差一成，就得到 False。
 
         True when all gradients are right; False when that of Q, of K or of V is a tenth off.
         """
         expect.that(_verdict(student, 3, 2) is True, ACCEPTED)
-        expect.that(_verdict(student, 3, 2, scale) is False, REFUSED)
+        for scale in ((1.1, 1.0, 1.0), (1.0, 1.1, 1.0), (1.0, 1.0, 1.1)):
+            expect.that(_verdict(student, 3, 2, scale) is False, REFUSED)
 
-    @pytest.mark.parametrize("scale", [(-1.0, 1.0, 1.0), (1.0, 0.0, 1.0), (1.0, 1.0, 2.0)])
-    def test_kinds_of_errors(self, student, draw, scale):
-        """符号反了、恒为 0、大了一倍，都要发现。
+    @pytest.mark.weight(2)
+    def test_kinds_of_errors(self, student, draw):
+        """符号反了、恒为 0、根本没有梯度，都要发现，不抛异常。
 
-        A reversed sign, a gradient of zeros and one twice as large are all found.
+        A reversed sign, a gradient of zeros and no gradient at all are found, without raising.
         """
-        expect.that(_verdict(student, 2, 3) is True, ACCEPTED)
-        expect.that(_verdict(student, 2, 3, scale) is False, REFUSED)
-
-    def test_missing_gradient(self, student, draw):
-        """根本没有梯度的输入也要发现，不抛异常。
-
-        An input without any gradient is found too, without raising.
-        """
-        expect.that(_verdict(student, 3, 2, (1.0, 1.0, None)) is False, REFUSED)
+        for scale in ((-1.0, 1.0, 1.0), (1.0, 0.0, 1.0), (1.0, 1.0, None)):
+            expect.that(_verdict(student, 3, 2, scale) is False, REFUSED)
         expect.that(_verdict(student, 3, 2) is True, ACCEPTED)
 
     @pytest.mark.weight(2)
-    @pytest.mark.parametrize(("T", "d"), [(3, 2), (2, 4), (5, 1)])
+    @pytest.mark.parametrize(("T", "d"), [(2, 3), (4, 1)])
     def test_given_sizes_are_checked(self, student, draw, T, d):
         """检查的正是给定的 T 和 d：只在这个大小上出错的梯度要发现，只在别的大小上出错的不算。
 
@@ -204,8 +197,7 @@ class TestRunGradcheck:
         """
         broken = (1.0, 1.0, 1.5)
         expect.that(_verdict(student, T, d, broken, size=(T, d)) is False, REFUSED)
-        expect.that(_verdict(student, T, d, broken, size=(T + 1, d)) is True, ACCEPTED)
-        expect.that(_verdict(student, T, d, broken, size=(T, d + 1)) is True, ACCEPTED)
+        expect.that(_verdict(student, T, d, broken, size=(d, T)) is True, ACCEPTED)
 
     def test_detached_weights(self, student, draw):
         """权重被 detach 的实现，Q 和 K 收不到梯度，要发现；没有遮罩但梯度正确的，仍是 True。
@@ -605,16 +597,15 @@ class TestModelLeak:
             expect.that(model.training is mode, said)
 
     @pytest.mark.weight(2)
-    @pytest.mark.parametrize(("layer", "head"), [(0, 0), (1, 1)])
-    def test_one_head(self, student, draw, layer, head):
+    @pytest.mark.parametrize(("layer", "head", "ahead"), [(0, 0, LENGTH), (1, 1, 1), (1, 0, 2)])
+    def test_one_head(self, student, draw, layer, head, ahead):
         """只有一层里的一个头漏了，也要发现；只偷看一步也一样。
 
         A leak in one head of one layer is found, even if it peeks a single step ahead.
         """
         idx = draw.tokens(VOCAB, 5, LENGTH)
-        for mask in (EVERYTHING, _tril(LENGTH, 1)):
-            models = _gpt(student, draw), _gpt(student, draw, m=_some_masks(layer, head, mask))
-            _expect_twins(lambda model: student.model_leak(model, idx, 7), *models, least=1e-3)
+        models = _gpt(student, draw), _gpt(student, draw, m=_some_masks(layer, head, _tril(LENGTH, ahead)))
+        _expect_twins(lambda model: student.model_leak(model, idx, 7), *models, least=1e-3)
 
     @pytest.mark.weight(2)
     @pytest.mark.parametrize(("pattern", "t"), [("next", 4), ("second next", 8), ("last", 2), ("corner", 5)])
@@ -624,7 +615,9 @@ class TestModelLeak:
         A leak from a single future position (the next, the one after it, the last) is found.
         """
         idx = draw.tokens(VOCAB, 5, LENGTH)
-        models = (_gpt(student, draw, r=_entries(LENGTH, p, 0.5).float()) for p in (None, pattern))
+        alone = torch.eye(LENGTH, dtype=torch.bool)  # attention that looks at itself only, so that leaks do not spread
+        masks = _some_masks(None, None, alone if pattern == "corner" else _tril(LENGTH))
+        models = (_gpt(student, draw, m=masks, r=_entries(LENGTH, p, 0.5).float()) for p in (None, pattern))
         _expect_twins(lambda model: student.model_leak(model, idx, t), *models, least=1e-3)
 
     @pytest.mark.weight(2)
@@ -638,7 +631,7 @@ class TestModelLeak:
         def measure(model):
             return student.model_leak(model, idx, 6)
 
-        weak, strong = (_gpt(student, draw, r=_entries(LENGTH, "last", s).float()) for s in (1e-3, 0.5))
+        weak, strong = (_gpt(student, draw, r=_entries(LENGTH, "last", s).float()) for s in (1e-5, 0.5))
         _expect_twins(measure, _gpt(student, draw), weak, least=1e-6)
         said = Text(zh="强得多的泄漏，报告的数也应大得多。", en="A far stronger leak should give a far larger number.")
         expect.that(measure(strong) > 5 * measure(weak), said)
