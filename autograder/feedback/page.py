@@ -122,8 +122,9 @@ def page(
     invisible characters.
     """
     by_hand = {m.grade_id: m for m in manual}
-    exercises = [_exercise_block(e, by_hand.get(e.name), show) for e in verdict.exercises[:_LISTED]]
-    cells = [_cell_block(c, by_hand.get(c.grade_id)) for c in verdict.cells[:_LISTED]]
+    graded = verdict.status is Status.GRADED  # otherwise there is nothing to say about single exercises
+    exercises = [_exercise_block(e, by_hand.get(e.name), show) for e in verdict.exercises[:_LISTED] if graded]
+    cells = [_cell_block(c, by_hand.get(c.grade_id)) for c in verdict.cells[:_LISTED] if graded]
     return render(
         "page.html.j2",
         verdict=verdict,
@@ -144,7 +145,8 @@ def page(
         repairs=collapsed((text, "") for text in verdict.repairs),
         late_by=seconds(late.by.total_seconds()) if late else None,
         took=seconds(verdict.seconds),
-        sandboxed=verdict.sandbox != "none",
+        sandboxed=verdict.sandbox != "none" or not graded,
+        final=verdict.status not in (Status.SET_ASIDE, Status.MACHINE_FAULT),
     )
 
 

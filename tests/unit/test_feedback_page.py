@@ -214,6 +214,13 @@ def test_every_kind_of_verdict_is_said_in_words(name: str, says: str) -> None:
     assert says in Reader(page(load(name)), "en").text
 
 
+def test_score_that_is_not_final_is_not_shown() -> None:
+    text = Reader(page(load("set_aside")), "en").text
+    assert "Score – / 40" in text
+    assert "masked_softmax" not in text
+    assert "Score 0 / 40" in Reader(page(load("unreadable")), "en").text
+
+
 def test_sandboxed_verdict_bears_no_mark() -> None:
     assert "NOT SANDBOXED" not in page(load("full"))
 
