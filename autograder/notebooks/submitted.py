@@ -67,9 +67,12 @@ def join_split_code(cells: list[Cell], answer_ids: frozenset[str | None]) -> lis
 
 def _joined(first: Cell, second: Cell, answer_ids: frozenset[str | None]) -> Cell | None:
     claimed = {first.identity, second.identity}
-    if not (first.kind == second.kind == "code") or first.blank or second.blank:
-        return None
-    if not claimed <= answer_ids | {None} or len(claimed - {None}) > 1 or (first.names.parses and second.names.parses):
+    if (
+        not (first.kind == second.kind == "code")
+        or not claimed <= answer_ids | {None}
+        or len(claimed - {None}) > 1
+        or (first.names.parses and second.names.parses)
+    ):
         return None
     source = f"{first.source.rstrip()}\n{second.source}"
     return Cell(first.index, "code", source, first.identity or second.identity) if names(source).parses else None

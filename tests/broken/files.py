@@ -120,7 +120,7 @@ FILES.cases += [old_format(minor) for minor in range(6)]
 @case()
 def format_of_the_future(sheet: Sheet) -> None:
     """Saved by a Jupyter newer than the grader's."""
-    sheet.book |= {"nbformat_minor": 9, "novelty": {"level": 9}}
+    sheet.book |= {"nbformat_minor": 9, "novelty": {"level": 9}, "worksheets": []}
     for cell in sheet.cells:
         cell["novelty"] = [1, 2]
 

@@ -41,7 +41,7 @@ from tests.broken.minirelease import ANSWERS, STUBS, release
         ("%%time\ndef f(): pass", {"f"}),
         ("%%writefile f.py\ndef f(): pass", set()),
         ("%%bash\nf=1", set()),
-        ("x = (7\n% 2)\ndef f(): pass", {"f"}),
+        ("x = (7\n% 2)\n'''\ndef old(): pass\n'''\ndef f(): pass", {"f"}),
         ("def f(x:\n    return [", {"f"}),
         ("files = !ls\ndef f(): pass", {"f"}),
         ("f = (1\nassert f == 1", {"f"}),
