@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import queue
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -163,6 +164,8 @@ class Judge:
     # --- the session ------------------------------------------------------------------------------------------------------------------
 
     def _main(self, tests: Path) -> None:
+        for path in tests.rglob("*.py"):  # another judge of this process may have loaded other tests under these names
+            sys.modules.pop(".".join(path.relative_to(tests).with_suffix("").parts), None)
         try:
             code = pytest.main(
                 [*_OPTIONS, f"--rootdir={tests}", f"--confcutdir={tests}", f"-c{os.devnull}", str(tests)],
