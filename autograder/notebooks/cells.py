@@ -23,8 +23,6 @@ from autograder.exercises import CourseFault
 _LONGEST_PARSED = 20_000  # characters; longer cells are pasted data, and parsing them costs memory and time
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what Python's parser raises on hostile code
 _MAGIC = re.compile(r"^([ \t]*)[%!?].*$", re.MULTILINE)
-_CELL_UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what Python's parser raises on hostile code
-_MAGIC = re.compile(r"\s*%%(\w*).*\n?")
 _CELL_MAGIC = re.compile(r"\s*%%(\w*).*\n?")
 _RUNS_THE_CELL = {"time", "capture", "prun"}  # the cell magics after which a definition stands in the notebook
 _DEFINES = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)

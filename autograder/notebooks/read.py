@@ -122,7 +122,7 @@ def _images(attachments: object) -> dict[str, dict[str, str]]:
     if not isinstance(attachments, Mapping):
         return {}
     return {
-        _clean(name): {
+        _clean(str(name)): {
             mime: _clean(_text({"source": image}))
             for mime, image in bundle.items()
             if mime in ("image/png", "image/jpeg", "image/gif", "image/svg+xml", "image/webp")
@@ -172,12 +172,10 @@ def _decode(data: bytes) -> tuple[str, list[Repair]]:
     beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
     if text.count("\ufffd") < beyond_ascii / 2:
         return text, [words.DAMAGED.repair()]
-    for other in ("gb2312", "latin-1"):
-        try:
-            return data.decode(other), [words.NOT_UTF8.repair(encoding=other.upper())]
-        except UnicodeDecodeError:
-            continue
-    raise AssertionError("unreachable: Latin-1 decodes every byte")
+    try:
+        return data.decode("gb2312"), [words.NOT_UTF8.repair(encoding="GB2312")]
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), [words.NOT_UTF8.repair(encoding="Latin-1")]
 
 
 def _broken(text: str, error: json.JSONDecodeError) -> Unreadable:

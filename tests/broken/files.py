@@ -35,7 +35,7 @@ def utf16_without_mark(sheet: Sheet) -> bytes:
     return sheet.bytes("utf-16-le")
 
 
-@case(told=("read as LATIN-1",))
+@case(told=("read as Latin-1",))
 def latin1(sheet: Sheet) -> bytes:
     """A comment in French saved as Latin-1, in a notebook otherwise in ASCII."""
     sheet.answer(0)["source"] += "\n# précédent"

@@ -55,6 +55,16 @@ def test_the_names_a_cell_defines(source: str, defined: set[str]):
 
 
 @pytest.mark.parametrize(
+    "magic", ["%matplotlib inline", "!ls -l {x}", "if 1:\n    %run y.py", "?x", "%%time", "%%capture o"]
+)
+def test_magics_do_not_keep_code_from_being_parsed(magic: str):
+    found = names(f"{magic}\n'''\ndef old(): pass\n'''\nx = 1\ndef f(): pass")
+    assert found.defined == {"f"}
+    assert found.bound == {"f", "x"}
+    assert found.parses
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "(" * 9000,
