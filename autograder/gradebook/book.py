@@ -15,6 +15,7 @@ from nbformat import NotebookNode
 from nbgrader import api, utils
 from sqlalchemy import select
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import selectinload
 
 from autograder.course import Course, CourseError
@@ -185,20 +186,36 @@ class Book:
         Notebooks not named stay as they are. Scores and comments given by hand survive. The student is added when new.
         Raises CourseError, and writes nothing, for a notebook or cell that was never released.
         """
-        try:
-            submission = self._submission(assignment, student)
-            if submitted is not None:
-                submission.timestamp = submitted.astimezone(UTC).replace(tzinfo=None)
-            there = {notebook.notebook.name: notebook for notebook in submission.notebooks}
-            for name, scores in notebooks.items():
-                if name not in there:
-                    raise self._not_released(f"{assignment}/{name}")
-                self._score(there[name], scores)
-            self._settle(submission)
-            self.db.commit()
-        except BaseException:
-            self.db.rollback()
-            raise
+        for attempts_left in (2, 1, 0):
+            try:
+                self._record(student, assignment, submitted, notebooks)
+                self.db.commit()
+                return
+            except (IntegrityError, OperationalError):
+                # Another grader added the same student or submission first: on the next attempt theirs is there.
+                self.db.rollback()
+                if not attempts_left:
+                    raise
+            except BaseException:
+                self.db.rollback()
+                raise
+
+    def _record(
+        self,
+        student: str,
+        assignment: str,
+        submitted: datetime | None,
+        notebooks: Mapping[str, NotebookScores | None],
+    ) -> None:
+        submission = self._submission(assignment, student)
+        if submitted is not None:
+            submission.timestamp = submitted.astimezone(UTC).replace(tzinfo=None)
+        there = {notebook.notebook.name: notebook for notebook in submission.notebooks}
+        for name, scores in notebooks.items():
+            if name not in there:
+                raise self._not_released(f"{assignment}/{name}")
+            self._score(there[name], scores)
+        self._settle(submission)
 
     def _submission(self, assignment: str, student: str) -> Any:
         """The student's submission with a row for each released notebook, grade cell and answer."""

@@ -23,10 +23,10 @@ from autograder.judge.verdict import (
     ExerciseVerdict,
     Outcome,
     Status,
-    TestVerdict,
     Verdict,
     Words,
 )
+from autograder.judge.verdict import TestVerdict as HiddenTest
 
 WHEN = datetime(2026, 3, 10, 1, 0, tzinfo=UTC)
 
@@ -75,8 +75,8 @@ def test_gradescope() -> None:
             ExerciseVerdict(
                 name="masked_softmax", points=2, max_points=3,
                 tests=[
-                    TestVerdict(name="t1", about=about, outcome=Outcome.PASSED, weight=2),
-                    TestVerdict(name="t2", about=about, outcome=Outcome.FAILED, weight=1, message=Words(zh="错", en="rows sum to 2")),
+                    HiddenTest(name="t1", about=about, outcome=Outcome.PASSED, weight=2),
+                    HiddenTest(name="t2", about=about, outcome=Outcome.FAILED, weight=1, message=Words(zh="错", en="rows sum to 2")),
                 ],
                 diagnosis=Diagnosis(name="m", hint=Words(zh="先遮罩", en="mask before softmax")),
             ),
