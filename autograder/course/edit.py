@@ -12,7 +12,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from ruamel.yaml import YAML
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
 from autograder.course import units
 from autograder.course.model import Course
@@ -92,7 +92,7 @@ def _with_override(text: str, entry: str) -> str:
 
 def _leaves(node: Node) -> Iterator[Node]:
     """Scalars and flow collections: the nodes whose end is where they end on the page."""
-    if isinstance(node, ScalarNode) or node.flow_style:
+    if not isinstance(node, CollectionNode) or node.flow_style:
         yield node
         return
     for part in node.value:

@@ -20,6 +20,7 @@ from sqlalchemy.orm import selectinload
 
 from autograder.course import Course, CourseError
 from autograder.gradebook.late import penalty
+from autograder.gradebook.roster import Person
 from autograder.text import Text
 
 NO_RESPONSE = "No response."  # nbgrader's own words: formgrader and its users know them
@@ -306,6 +307,20 @@ class Book:
             self.db.rollback()
             raise
         return done
+
+    def enroll(self, people: Iterable[Person]) -> None:
+        """Add the roster's students, and bring names, addresses and LMS ids of known ones up to date."""
+        try:
+            for person in people:
+                student = self.db.get(api.Student, person.id) or api.Student(id=person.id)
+                self.db.add(student)
+                for what in ("first_name", "last_name", "email", "lms_user_id"):
+                    if given := getattr(person, what):
+                        setattr(student, what, given)
+            self.db.commit()
+        except BaseException:
+            self.db.rollback()
+            raise
 
     # ---- reading
 
