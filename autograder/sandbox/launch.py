@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import socket
 import struct
@@ -14,10 +13,10 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autograder.sandbox import bubblewrap
 from autograder.sandbox.limits import Limits
+from autograder.sandbox.waiting import readable
 from autograder.sandbox.warm import WarmParent
 
 _START_SECONDS = 60.0
@@ -49,7 +48,7 @@ class Processes:
 
     def alive(self) -> bool:
         """Whether the kernel runs."""
-        return not select.select([self.kernel], [], [], 0)[0]
+        return not readable(0, self.kernel)
 
     def interrupt(self) -> None:
         """SIGINT for the kernel's main thread. Without effect when it has ended."""
@@ -72,14 +71,15 @@ class Processes:
             self.report.settimeout(_GOODBYE_SECONDS)
             try:
                 ended = json.loads(self.report.recv(1 << 16))
+                self.report.recv(1)  # its parent has closed its end: it is gone too
                 returncode, cpu = os.waitstatus_to_exitcode(ended["status"]), float(ended["cpu"])
             except (OSError, ValueError):
                 returncode, cpu = -signal.SIGKILL, 0.0
         elif self.first is not None:
-            select.select([self.first], [], [], _GOODBYE_SECONDS)  # it passes the kernel's status on and ends
+            readable(_GOODBYE_SECONDS, self.first)  # it passes the kernel's status on and ends
         self.kill()
         if self.first is not None:
-            select.select([self.first], [], [], 10.0)
+            readable(10.0, self.first)
         if self.child is not None:
             _, status, used = os.wait4(self.child.pid, 0)
             self.child.returncode = os.waitstatus_to_exitcode(status)
@@ -146,7 +146,8 @@ def in_namespaces(
             assert child.stdin
             assert child.stdout
             os.write(child.stdin.fileno(), b"\n")
-            if not select.select([child.stdout], [], [], _START_SECONDS)[0] or not os.read(child.stdout.fileno(), 1):
+            echo = child.stdout.fileno()
+            if not readable(_START_SECONDS, echo) or not os.read(echo, 1):
                 raise LaunchError("bubblewrap did not finish its set-up")
             warm.fork([stdio, *fds], join=first)
         pid = _await_kernel(report, first)
@@ -207,10 +208,10 @@ def _await_kernel(report: socket.socket, process: int | None) -> int:
     """
     deadline = time.monotonic() + _START_SECONDS
     credentials = struct.Struct("3i")
-    watched: list[Any] = [report] if process is None else [report, process]
+    watched = [report.fileno()] if process is None else [report.fileno(), process]
     while True:
-        ready = select.select(watched, [], [], max(0.0, deadline - time.monotonic()))[0]
-        if report in ready:
+        ready = readable(deadline - time.monotonic(), *watched)
+        if report.fileno() in ready:
             message, ancillary, _, _ = report.recvmsg(1 << 16, socket.CMSG_SPACE(credentials.size))
             answer = json.loads(message or b"null")
             if answer == {}:

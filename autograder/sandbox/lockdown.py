@@ -100,7 +100,7 @@ def confine(spec: Spec, contents: list[bytes]) -> None:
         with open(name, "wb") as file:
             file.write(content)
     if not spec.namespaces:
-        _make_ipython_directories(spec.env["IPYTHONDIR"])
+        _make_directories(spec.env["IPYTHONDIR"], spec.env["MPLCONFIGDIR"])
     if spec.read:
         landlock(spec)
     if spec.bpf:
@@ -190,8 +190,9 @@ def _drop_privileges(uid: int | None) -> None:
     _prctl(_PR_SET_DUMPABLE, 1)  # cleared by the change of user, and /proc/self is unreadable without
 
 
-def _make_ipython_directories(ipythondir: str) -> None:
-    """IPython makes these at its start, which a process that may not make directories cannot."""
+def _make_directories(ipythondir: str, matplotlib: str) -> None:
+    """IPython and matplotlib make these when they start, which a process that may not make directories cannot."""
+    os.makedirs(matplotlib, exist_ok=True)
     for name in ("log", "startup", "pid", "security", "db"):
         os.makedirs(os.path.join(ipythondir, "profile_default", name), exist_ok=True)
     for name in ("nbextensions", "extensions"):

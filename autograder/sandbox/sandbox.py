@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import select
 import shutil
 import socket
 import subprocess
@@ -25,6 +24,7 @@ from autograder.sandbox.probe import best_tier, working_program
 from autograder.sandbox.spec import checked_name, make_spec
 from autograder.sandbox.tiers import SandboxUnavailable, Tier
 from autograder.sandbox.users import fresh_uid
+from autograder.sandbox.waiting import readable
 from autograder.sandbox.warm import WarmParent, WarmParentError
 from autograder.sandbox.watchdog import Meter, Usage
 from autograder.text import Text
@@ -259,16 +259,14 @@ class Sandbox:
         assert self._processes
         assert self._meter
         end = time.monotonic() + self.limits.notebook_seconds
-        poll = select.poll()
-        poll.register(self._processes.kernel, select.POLLIN)
-        poll.register(stdio, select.POLLIN)
+        watched = [self._processes.kernel, stdio]
         sampled = 0.0
         while True:
-            for fd, _ in poll.poll(_TICK_SECONDS * 1000):
-                if fd == self._processes.kernel:
-                    return
-                if not self._listen_to(stdio):
-                    poll.unregister(stdio)
+            ready = readable(_TICK_SECONDS, *watched)
+            if self._processes.kernel in ready:
+                return
+            if stdio in ready and not self._listen_to(stdio):
+                watched.remove(stdio)  # everybody inside has closed it
             now = time.monotonic()
             if now - sampled < _TICK_SECONDS / 2:
                 continue  # woken by what it writes, not by the clock
@@ -290,7 +288,8 @@ class Sandbox:
 
     def _end(self, cause: Cause) -> None:
         with self._lock:
-            self._kill_cause = self._kill_cause or cause
+            if self._processes is None or self._processes.alive():  # what has ended by itself was not killed
+                self._kill_cause = self._kill_cause or cause
             if self._processes is not None:
                 self._processes.kill()
 
@@ -305,7 +304,7 @@ class Sandbox:
             self._processes = None
 
     def _listen_to(self, stdio: int) -> bytes:
-        data = os.read(stdio, 1 << 16) if select.select([stdio], [], [], 0)[0] else b""
+        data = os.read(stdio, 1 << 16) if readable(0, stdio) else b""
         self._last_words = (self._last_words + data)[-_LAST_WORDS:]
         return data
 
@@ -338,6 +337,7 @@ def _listen(path: Path) -> socket.socket:
 
 def _remove(work: str) -> None:
     """Remove a directory whose owner may have taken away even its own right to look into it."""
+    os.chmod(work, 0o700)
     for directory, names, _ in os.walk(work):
         for name in names:
             with contextlib.suppress(OSError):

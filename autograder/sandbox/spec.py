@@ -81,6 +81,7 @@ def _environment(work: str, temporary: str, threads: int) -> dict[str, str]:
         "TMPDIR": temporary,
         "IPYTHONDIR": f"{temporary}/.ipython",
         "MPLCONFIGDIR": f"{temporary}/.matplotlib",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "PYTHONPATH": bubblewrap.python_path(),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",

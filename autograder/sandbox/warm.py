@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -46,6 +47,10 @@ class WarmParent:
                     "PYTHONPATH": bubblewrap.python_path(),
                     "PYTHONDONTWRITEBYTECODE": "1",
                     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+                    "HOME": os.path.expanduser(
+                        "~"
+                    ),  # matplotlib's list of fonts, which takes seconds to make, is there
+                    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
                     "OMP_NUM_THREADS": "1",
                     "OPENBLAS_NUM_THREADS": "1",  # or importing numpy starts threads
                 },

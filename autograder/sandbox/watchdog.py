@@ -12,7 +12,7 @@ from autograder.sandbox.limits import Limits
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
-_INODES = 20_000  # an empty file costs the kernel about a kilobyte that no size limit counts
+_INODES = 5_000  # an empty file costs the kernel about a kilobyte that no size limit counts
 
 
 @dataclass

@@ -33,7 +33,8 @@ _USUAL = (
     "autograder.sandbox.kernel",
     "ipykernel.debugger",
     "ipykernel.ipkernel",
-    "matplotlib_inline.config",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.figure",  # but not pyplot nor matplotlib_inline, which look for a running IPython when imported
     "numpy",
     "pdb",
     "sqlite3",
@@ -49,15 +50,15 @@ _NAMESPACES |= 0x10000000 if os.geteuid() != 0 else 0
 
 def main(control: socket.socket, preload: list[str]) -> None:
     """Import, say ``{"threads": n}``, then fork at each request until the other side is gone."""
-    for name in _USUAL:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
     try:
         for name in preload:
             importlib.import_module(name)
     except Exception as error:  # the starter must hear of it, whatever it is
         control.send(json.dumps({"error": f"{name}: {type(error).__name__}: {error}"}).encode())
         return
+    for name in _USUAL:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     gc.collect()
     gc.disable()
     gc.freeze()  # children share these objects' pages; unfreezing or collecting them would copy them all
