@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -87,9 +88,9 @@ def open_box(warm_parent: WarmParent) -> Callable[..., Sandbox]:
     return make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def open_notebook(open_box: Callable[..., Sandbox]) -> Iterator[Callable[..., Notebook]]:
-    """Makes a notebook in a sandbox of its own, which lives as long as the tests unless they kill it."""
+    """Makes a notebook in a sandbox of its own, which lives as long as the test."""
     with ExitStack() as boxes:
 
         def make(way: str, limits: Limits = LIMITS, **options: Any) -> Notebook:
@@ -120,15 +121,17 @@ def way(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def notebook(way: str, open_notebook: Callable[..., Notebook]) -> Notebook:
-    """One sandbox for all tests that leave it as it was, with the judge holding secrets of every kind."""
+def notebook(way: str, open_box: Callable[..., Sandbox]) -> Iterator[Notebook]:
+    """One sandbox for all tests that leave it as it was, with the judge holding a secret."""
     os.environ["JUDGES_SECRET"] = "not for students"
-    return open_notebook(way, files={"data/numbers.csv": b"1,2,3\n", "notes.txt": "注意力".encode()})
+    files = {"data/numbers.csv": b"1,2,3\n", "notes.txt": "注意力".encode()}
+    with open_box(way, dataclasses.replace(LIMITS, notebook_seconds=600), files=files) as box:
+        driven = Notebook(box)
+        yield driven
+        driven.close()
 
 
 @pytest.fixture
-def fresh(way: str, open_notebook: Callable[..., Notebook]) -> Iterator[Notebook]:
+def fresh(way: str, open_notebook: Callable[..., Notebook]) -> Notebook:
     """A sandbox for one test that may ruin it."""
-    notebook = open_notebook(way)
-    yield notebook
-    notebook.box.kill()
+    return open_notebook(way)

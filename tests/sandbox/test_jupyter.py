@@ -36,9 +36,16 @@ def test_usual_notebook_features(fresh):
         )
         == ""
     )
-    assert fresh.run("%matplotlib inline\nprint(1)") == "1\n"
     fresh.run("if")
     assert fresh.run("x") == ""
+
+
+@pytest.mark.parametrize("magic", ["", "%matplotlib inline\n"])
+def test_plots_are_shown(fresh, magic):
+    fresh.run(magic + "import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
+    outputs = fresh.client.nb.cells[0].outputs
+    shown = [sorted(output.data) for output in outputs if output.output_type == "display_data"]
+    assert shown == [["image/png", "text/plain"]]
 
 
 @pytest.mark.parametrize("way", ["bubblewrap-cold", "bubblewrap-warm"], indirect=True)
@@ -73,8 +80,11 @@ def test_nbclients_own_timeout(fresh):
     fresh.client.timeout = 1
     with pytest.raises(CellTimeoutError):
         fresh.run("import time; time.sleep(30)")
+
+
+def test_nbclients_own_interrupt(fresh):
+    fresh.client.timeout = 1
     fresh.client.interrupt_on_timeout = True
-    fresh.box.interrupt()
     assert fresh.run("import time; time.sleep(30)").startswith("KeyboardInterrupt")
     assert fresh.value("1 + 1") == 2
 
