@@ -29,7 +29,10 @@ from autograder.text import Text
 
 _COPIED = ("source", "solutions", "tests")
 _SUBMITTED = "2027-03-10 09:00:00 UTC"
-_SHORT: dict[str, Any] = {"call_seconds": 2.0, "memory_bytes": 1 << 30}  # loops and memory bombs of the sample class end soon
+_SHORT: dict[str, Any] = {
+    "call_seconds": 2.0,
+    "memory_bytes": 1 << 30,
+}  # loops and memory bombs of the sample class end soon
 
 Answers = dict[str, str]
 Expected = dict[str, str]  # exercise → "full", "none", or the name of the mistake to be found

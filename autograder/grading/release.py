@@ -6,16 +6,18 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
 from nbgrader.apps import NbGraderAPI
 from nbgrader.converters import BaseConverter, GenerateSolution
+from nbgrader.preprocessors.base import NbGraderPreprocessor
 from traitlets import Unicode
 from traitlets.config import Config
 
 from autograder.course import Course
 from autograder.exercises import CourseFault, Exercise, load
 from autograder.exercises.source import body, helpers
+from autograder.gradebook.book import Book
+from autograder.gradebook.roster import Roster
 from autograder.grading.traits import configure
 from autograder.notebooks import grade_id, is_solution
 from autograder.text import LANGUAGES
@@ -23,7 +25,7 @@ from autograder.text import LANGUAGES
 _BEGIN, _END = "### BEGIN SOLUTION", "### END SOLUTION"
 
 
-class PickLanguage(Preprocessor):
+class PickLanguage(NbGraderPreprocessor):
     """Drops the cells tagged with another language than the release's."""
 
     language = Unicode("zh", help="zh or en: the language of the release").tag(config=True)
@@ -35,7 +37,7 @@ class PickLanguage(Preprocessor):
         return nb, resources
 
 
-class FillReference(Preprocessor):
+class FillReference(NbGraderPreprocessor):
     """Writes each exercise's reference solution between the markers of its answer cell."""
 
     solutions = Unicode("", help="the folder of the solutions files").tag(config=True)
@@ -70,6 +72,9 @@ def release(course: Course, assignment: str) -> list[Path]:
     Raises CourseFault with nbgrader's own words when it fails.
     """
     _run(course, assignment, "generate_assignment")
+    with Book(course) as book:
+        book.settle(assignment)  # due dates: without them `nbgrader autograde` takes no late penalty
+        book.enroll(Roster.of(course).people.values())
     return sorted(course.folder("release", assignment).glob("*.ipynb"))
 
 

@@ -70,13 +70,14 @@ class Agent:
             result = target(*leaves, **kwargs)
             result = result if output is None else result[output]
             wanted = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
-            wanted += list(parameters.values())
+            wanted += [p for p in parameters.values() if p.requires_grad]
             if result.requires_grad and wanted:
                 found: list[Any] = list(torch.autograd.grad((result * cotangent).sum(), wanted, allow_unused=True))
             else:
                 found = [None] * len(wanted)
         inputs = [found.pop(0) if isinstance(leaf, torch.Tensor) and leaf.requires_grad else None for leaf in leaves]
-        return {"inputs": inputs, "parameters": dict(zip(parameters, found, strict=True))}
+        reached = {name: found.pop(0) if p.requires_grad else None for name, p in parameters.items()}
+        return {"inputs": inputs, "parameters": reached}
 
     def _op_probe(self, header: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run source text under neutral names and return the object it defines."""
@@ -178,8 +179,7 @@ def _receiver(connection: socket.socket) -> Callable[[int], bytes]:
     def receive(n: int) -> bytes:
         data = bytearray()
         while len(data) < n:
-            missing = n - len(data)
-            part = _uninterrupted(lambda missing=missing: connection.recv(missing))
+            part = _uninterrupted(connection.recv, n - len(data))
             if not part:
                 raise EOFError
             data += part
@@ -188,11 +188,11 @@ def _receiver(connection: socket.socket) -> Callable[[int], bytes]:
     return receive
 
 
-def _uninterrupted(call: Callable[[], Any]) -> Any:
+def _uninterrupted(call: Callable[..., Any], *args: Any) -> Any:
     """Repeat a system call that a late interrupt hit: it was meant for a call that has already returned."""
     while True:
         try:
-            return call()
+            return call(*args)
         except KeyboardInterrupt:
             continue
 

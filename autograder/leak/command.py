@@ -144,11 +144,11 @@ def _inputs(spec: str | None, target: str) -> Factory:
     if spec is None:
         beside = target.rpartition(":")[0] + ":inputs"
         try:
-            return _find(beside)  # type: ignore[no-any-return]
+            return _find(beside)
         except Usage as error:
             raise Usage(f"{error}; say what the inputs are, for example --inputs x=B,T,32") from None
     if "=" not in spec:
-        return _find(spec)  # type: ignore[no-any-return]
+        return _find(spec)
     shapes = dict(pair for part in spec.split() for pair in _shape(part))
 
     def factory(B: int, T: int, rng: torch.Generator) -> dict[str, Any]:
