@@ -34,6 +34,7 @@ Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Grading processe
 NoSandbox = Annotated[
     bool, typer.Option("--no-sandbox", help="Run without isolation; marks every verdict NOT SANDBOXED.")
 ]
+_FINDING, _FINDINGS = 70, 6  # what a row of the table shows; the rest is on the feedback page
 CORES = os.cpu_count() or 1
 
 
@@ -135,7 +136,8 @@ def table(done: list[Done]) -> None:
         shown.add_column(title.lang(language()), justify="right" if title.en == "score" else "left", overflow="fold")
     for each in done:
         earned, most = sum(v.points for v in each.verdicts), sum(v.max_points for v in each.verdicts)
-        shown.add_row(Plain(each.student), f"{earned:g} / {most:g}", Plain("; ".join(findings(each))))
+        short = [found if len(found) <= _FINDING else found[: _FINDING - 1] + "…" for found in findings(each)]
+        shown.add_row(Plain(each.student), f"{earned:g} / {most:g}", Plain("; ".join(short[:_FINDINGS])))
     Console(soft_wrap=False).print(shown)
 
 

@@ -26,14 +26,15 @@ class Connection:
         self._box = box
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.connect(str(box.agent_path))  # the sandbox's listener queues it until the agent accepts
-        self._answered = False
+        self._accepted = False
 
     def request(self, header: dict[str, Any], tensors: Tensors) -> Reply:
         """Send one request and wait for its reply."""
-        frame = to_frame(header, tensors)
-        seconds = self._box.limits.call_seconds + (0.0 if self._answered else _ACCEPT_SECONDS)
         try:
-            reply = self._exchange(frame, seconds)
+            if not self._accepted:  # starting to serve is no part of the first call's time
+                self._exchange(to_frame({"op": "hello"}, {}), _ACCEPT_SECONDS)
+                self._accepted = True
+            reply = self._exchange(to_frame(header, tensors), self._box.limits.call_seconds)
         except TimeoutError:
             self._stop()
             raise StudentFault(Fault.TIMEOUT, _TOO_LONG.format(seconds=f"{self._box.limits.call_seconds:g}")) from None
@@ -43,7 +44,6 @@ class Connection:
         except Malformed as error:
             self._box.kill()  # the stream cannot be read on from here
             raise malformed(error) from None
-        self._answered = True
         return reply
 
     def close(self) -> None:

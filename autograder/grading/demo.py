@@ -99,7 +99,7 @@ def sample_class(assignment: Assignment) -> Iterator[Sample]:
     exercises = [e for name in assignment.notebooks for _, e in assignment.exercise_cells(name)]
     right = {e.name: answer(e.reference, e.name) for e in exercises}
     full = dict.fromkeys(right, "full")
-    first = [next(assignment.exercise_cells(name))[1] for name in assignment.notebooks]
+    spoilt = exercises[0].name
     yield Sample("01_reference", right, full)
     for number in (0, 1):
         others = {e.name: answer(_pick(e, number), e.name) for e in exercises}
@@ -113,8 +113,7 @@ def sample_class(assignment: Assignment) -> Iterator[Sample]:
     yield Sample("09_mistakes_everywhere", several, {name: mistake.name for name, mistake in mistakes.items()})
     yield Sample("10_untouched", {}, dict.fromkeys(right, "none"))
     for student, code in _BROKEN_CODE.items():
-        spoiled = {e.name: code.format(name=e.name) for e in first}
-        yield Sample(student, right | spoiled, full | dict.fromkeys(spoiled, "none"))
+        yield Sample(student, right | {spoilt: code.format(name=spoilt)}, full | {spoilt: "none"})
     yield Sample("15_cells_doubled_and_deleted", right, full, _double_and_delete)
     yield Sample("16_colab_without_metadata", right, full, _strip_metadata)
     yield Sample("17_broken_file", right, dict.fromkeys(right, "none"), _truncate)

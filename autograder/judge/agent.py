@@ -50,6 +50,9 @@ class Agent:
 
     # --- operations -------------------------------------------------------------------------------------------------------------------
 
+    def _op_hello(self, header: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Say that requests are being served."""
+
     def _op_call(self, header: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self._target(header)(*args, **kwargs)
 

@@ -59,8 +59,7 @@ class Processes:
         """SIGKILL for all."""
         for pidfd in (self.first, self.kernel):
             if pidfd is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                _kill(pidfd)
 
     def bury(self) -> tuple[int, float]:
         """After the kernel's end: kill what it has left and wait until all is gone.
@@ -141,6 +140,8 @@ def in_namespaces(
         first_pid = int(json.loads(text)["child-pid"])
         first = os.pidfd_open(first_pid)
         undo.callback(os.close, first)
+        # Killed before it has let its own child go on, bubblewrap leaves that waiting for ever: this one goes first.
+        undo.callback(_kill, first)
         if warm is not None:
             # bubblewrap names its first process before it has mounted anything; an echo proves that all is in place.
             assert child.stdin
@@ -195,6 +196,11 @@ def without_namespaces(
     return Processes(
         kernel=pidfd or os.pidfd_open(pid), kernel_pid=pid, report=report, forked=warm is not None, child=child
     )
+
+
+def _kill(pidfd: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
 
 def _fresh_interpreter(fds: Sequence[int]) -> list[str]:

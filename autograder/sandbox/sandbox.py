@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -21,6 +20,7 @@ from autograder.sandbox.death import Cause, Death
 from autograder.sandbox.launch import LaunchError, Processes
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.probe import best_tier, working_program
+from autograder.sandbox.rundir import RunDir
 from autograder.sandbox.spec import checked_name, make_spec
 from autograder.sandbox.tiers import SandboxUnavailable, Tier
 from autograder.sandbox.users import fresh_uid
@@ -212,15 +212,11 @@ class Sandbox:
             self._bury(stdio)
 
     def _set_up(self, stdio: int, cleanup: contextlib.ExitStack) -> None:
-        self._run_dir = _make_run_dir()
-        cleanup.callback(shutil.rmtree, self._run_dir, ignore_errors=True)
+        run_dir = RunDir()
+        cleanup.callback(run_dir.remove)
+        self._run_dir = run_dir.path
         uid = None if self.tier == "none" else fresh_uid()
-        work = bubblewrap.WORK
-        if self.tier != "bubblewrap":
-            work = tempfile.mkdtemp(prefix="autograder-work-")
-            cleanup.callback(_remove, work)
-            if uid is not None:
-                os.chown(work, uid, uid)
+        work = bubblewrap.WORK if self.tier == "bubblewrap" else str(run_dir.make_work(uid))
         connection: dict[str, str | int] = {"ip": str(self._run_dir / "k"), "key": self._key}
         spec = make_spec(self.tier, self.limits, work, uid, connection=connection, files=self._files)
         with contextlib.ExitStack() as given:  # what the kernel gets, and this process then closes
@@ -320,26 +316,8 @@ class Sandbox:
         return unavailable
 
 
-def _make_run_dir() -> Path:
-    """A private directory whose sockets' paths fit into the 108 bytes that an address has."""
-    base = os.environ.get("XDG_RUNTIME_DIR", "")
-    if not os.access(base, os.W_OK | os.X_OK) or len(base) > 60:
-        base = "/tmp"
-    return Path(tempfile.mkdtemp(prefix="autograder-", dir=base))
-
-
 def _listen(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen(16)
     return listener
-
-
-def _remove(work: str) -> None:
-    """Remove a directory whose owner may have taken away even its own right to look into it."""
-    os.chmod(work, 0o700)
-    for directory, names, _ in os.walk(work):
-        for name in names:
-            with contextlib.suppress(OSError):
-                os.chmod(os.path.join(directory, name), 0o700, follow_symlinks=False)
-    shutil.rmtree(work, ignore_errors=True)

@@ -29,6 +29,14 @@ LIMITS = Limits(
 )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What forked kernels are tested for in every run, fresh ones are too in the slow one: starting them takes long."""
+    for item in items:
+        if item.path.name in ("test_limits.py", "test_jupyter.py") and "-cold" in item.name:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def limits() -> Limits:
     return LIMITS

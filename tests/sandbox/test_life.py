@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autograder.sandbox import Death, Sandbox, SandboxUnavailable, best_tier
+from autograder.sandbox import Death, Sandbox, SandboxUnavailable, best_tier, rundir
 from autograder.sandbox import probe as probe_module
 from autograder.text import Text
 
@@ -161,7 +160,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("way", ["bubblewrap-cold", "bubblewrap-warm", "landlock-cold"], indirect=True)
-def test_a_judge_killed_takes_its_sandboxes_along(way, open_box):
+def test_a_judge_killed_takes_its_sandboxes_along(way, open_box, traces):
     open_box(way)
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, way], stdout=subprocess.PIPE, text=True)
     pid, run_dir = driver.stdout.readline().split()
@@ -171,7 +170,9 @@ def test_a_judge_killed_takes_its_sandboxes_along(way, open_box):
     assert select.select([kernel], [], [], 10)[0], "the kernel goes on"
     os.close(kernel)
     driver.stdout.close()
-    shutil.rmtree(run_dir)  # a judge that was killed cannot tidy up: its next start may
+    rundir._sweep.cache_clear()
+    with open_box(way) as box:
+        assert os.listdir(os.path.dirname(run_dir)) == [box.run_dir.name], "the next judge tidies up"
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "", "a/../../x", "a\0b", "."])
@@ -197,6 +198,18 @@ def test_without_isolation_when_that_is_allowed(monkeypatch, notebook_in, traces
         assert box.tier == "none"
         assert notebook_in(box).value("open('a').read()") == "1"
     assert traces() == []
+
+
+def test_tidying_up_follows_no_link(notebook_in, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir(0o755)
+    (outside / "kept.txt").write_text("kept")
+    with Sandbox(tier="none") as box:
+        notebook_in(box).run(f"import os; os.symlink({str(outside)!r}, 'link')")
+        assert (box.run_dir / "work" / "link").is_symlink()
+    assert not box.run_dir.exists()
+    assert outside.stat().st_mode & 0o777 == 0o755
+    assert (outside / "kept.txt").read_text() == "kept"
 
 
 def test_a_failed_start_says_why_and_leaves_nothing(monkeypatch, traces):
