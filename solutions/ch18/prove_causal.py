@@ -392,6 +392,24 @@ def inputs_edited(fn, Q, K, V, t):
     return (fn(Q, K, V) - before)[:, :t].abs().max().item()
 
 
+@mistake(
+    of=prefix_leak,
+    zh="平均把一处很大的变化冲淡了：要的是最大的变化。",
+    en="An average waters down a large change in one place: the largest change is asked for.",
+)
+def average_change(fn, Q, K, V, t):
+    return (fn(Q, _other_future(K, t), _other_future(V, t)) - fn(Q, K, V))[:, :t].abs().mean().item()
+
+
+@mistake(
+    of=prefix_leak,
+    zh="变化可以是负的：变小的输出，被你当成没有动。",
+    en="A change can be negative: an output that went down counts as still with yours.",
+)
+def sign_kept(fn, Q, K, V, t):
+    return (fn(Q, _other_future(K, t), _other_future(V, t)) - fn(Q, K, V))[:, :t].max().item()
+
+
 @alternative(of=prefix_leak)
 def future_zeroed(fn, Q, K, V, t):
     past = (torch.arange(K.shape[-2]) < t).to(K.dtype)[:, None]  # (T, 1)
@@ -743,6 +761,26 @@ def tokens_edited(model, idx, t):
 def first_sequence_compared(model, idx, t):
     before, after = _logits_before_and_after(model, idx, t)
     return (after - before)[0, :t].abs().max().item()
+
+
+@mistake(
+    of=model_leak,
+    zh="平均把一处很大的变化冲淡了：要的是最大的变化。",
+    en="An average waters down a large change in one place: the largest change is asked for.",
+)
+def average_change_of_logits(model, idx, t):
+    before, after = _logits_before_and_after(model, idx, t)
+    return (after - before)[:, :t].abs().mean().item()
+
+
+@mistake(
+    of=model_leak,
+    zh="变化可以是负的：变小的 logit，被你当成没有动。",
+    en="A change can be negative: a logit that went down counts as still with yours.",
+)
+def sign_of_change_kept(model, idx, t):
+    before, after = _logits_before_and_after(model, idx, t)
+    return (after - before)[:, :t].max().item()
 
 
 @alternative(of=model_leak)

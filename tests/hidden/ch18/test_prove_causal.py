@@ -226,7 +226,7 @@ def fn(q, k, v):
     if n:
         y = F.layer_norm(y, y.shape[-1:]) * c
     y *= g
-    return y
+    return y + j * (v[:, -1:] != o).any(-1, keepdim=True)
 """
 UNEVEN = torch.tensor(
     [1.0, -0.5, 2.0, 0.25], dtype=torch.float64
@@ -237,6 +237,7 @@ def _qkv(student, T, **special):
     """A probe of (Q, K, V) -> Y, causal unless a special constant makes it leak."""
     zeros = torch.zeros(T, T, dtype=torch.float64)
     causal = {"m": _tril(T), "z": zeros + 1, "r": zeros, "u": zeros, "w": zeros, "c": UNEVEN, "n": False, "g": 1.0}
+    causal |= {"j": zeros[:, :1], "o": zeros[:1, :1]}
     return student.probe(QKV, **(causal | special))
 
 
@@ -363,6 +364,23 @@ class TestPrefixLeak:
             rows[0] = first
             fns = (_qkv(student, T, g=rows, r=_entries(T, p, 0.5)) for p in (None, "corner"))
             _expect_twins(self._measure(student, draw, 4), *fns, least=0.01)
+
+    @pytest.mark.weight(2)
+    def test_largest_change(self, student, draw):
+        """报告的是最大的绝对变化：一处上升 0.3、一处下降 0.7，得到 0.7，不论你把未来换成了什么。
+
+        The largest absolute change is reported: up by 0.3 in one place and down by 0.7 in another gives 0.7, whatever you
+        put in place of the future.
+        """
+        Q, K, V = draw(3, self.B, self.T, self.D)
+        jumps = torch.zeros(self.T, self.D, dtype=torch.float64)  # what is added once the last value is another one
+        jumps[1, 2] = 0.3
+        for sign in (-1.0, 1.0):
+            jumps[0, 1] = sign * 0.7
+            causal, leaking = _qkv(student, self.T), _qkv(student, self.T, j=jumps, o=V[:, -1:])
+            expect.that(student.prefix_leak(causal, Q, K, V, 3) == 0, ZERO)
+            expect.close(student.prefix_leak(leaking, Q, K, V, 3), 0.7, Text(zh="最大的变化", en="the largest change"))
+            jumps[1, 2] = -0.3
 
     def test_lawful_oddities(self, student, draw):
         """遮罩后面的巨大分数、残差、只有两个位置、只有一条序列，都不是泄漏；同样情形下真的泄漏要发现。
@@ -535,7 +553,8 @@ class Net(nn.Module):
             x = x + self.drop((a @ v).transpose(1, 2).reshape(B, T, -1) @ self.o[i])
             y = F.layer_norm(x, x.shape[-1:])
             x = x + self.drop(F.gelu(y @ self.u[i]) @ self.d[i])
-        return F.layer_norm(x, x.shape[-1:]) @ self.h + self.b[idx]  # (B, T, vocab)
+        y = F.layer_norm(x, x.shape[-1:]) @ self.h + self.b[idx]  # (B, T, vocab)
+        return y + j * (idx[:, -1:, None] != z)
 
 
 net = Net()
@@ -557,6 +576,8 @@ def _gpt(student, draw, *, own=0.0, rate=0.2, **special):
         "m": _tril(LENGTH).expand(2, 2, LENGTH, LENGTH),  # (layer, head, T, T)
         "r": torch.zeros(LENGTH, LENGTH),
         "gate": torch.ones(VOCAB, 1),
+        "j": torch.zeros(1, 1),  # (T, vocab), added once the last token is not z (B, 1, 1)
+        "z": 0,
     }
     return student.probe(GPT, "net", w=weights, rate=rate, **(causal | special))
 
@@ -649,6 +670,26 @@ class TestModelLeak:
         masks = _some_masks(None, None, EVERYTHING)
         models = _gpt(student, draw, own=100.0), _gpt(student, draw, own=100.0, m=masks)
         _expect_twins(lambda model: student.model_leak(model, idx, 6), *models, least=0.01)
+
+    @pytest.mark.weight(2)
+    def test_largest_change(self, student, draw):
+        """报告的是 logits 最大的绝对变化：一处上升 0.3、一处下降 0.7，得到 0.7，不论换成了哪些字符。
+
+        The largest absolute change of a logit is reported: up by 0.3 in one place and down by 0.7 in another gives 0.7,
+        whichever tokens you put in.
+        """
+        idx = draw.tokens(VOCAB, 4, LENGTH)
+        jumps = torch.zeros(LENGTH, VOCAB)
+        jumps[1, 2] = 0.3
+        for sign in (-1.0, 1.0):
+            jumps[0, 1] = sign * 0.7
+            causal, leaking = _gpt(student, draw), _gpt(student, draw, j=jumps, z=idx[:, -1:, None])
+            expect.that(student.model_leak(causal, idx, 3) == 0, ZERO)
+            off = abs(student.model_leak(leaking, idx, 3) - 0.7)
+            expect.that(
+                off < 1e-4, Text(zh=f"最大的变化差了 {off:.2g}。", en=f"The largest change is off by {off:.2g}.")
+            )
+            jumps[1, 2] = -0.3
 
     def test_every_sequence_counts(self, student, draw):
         """只在一条序列里出现的泄漏，不论是哪一条，都要发现；只有一条序列也行。
