@@ -50,28 +50,36 @@ def complain(text: Text | str) -> None:
 @contextlib.contextmanager
 def errors_in_words() -> Iterator[None]:
     """Turn what is the course's or the machine's fault into words and exit code 1; a traceback is for our own faults only."""
-    from autograder.course import CourseError
+    try:
+        yield
+    except Exception as error:
+        if not _explained(error):
+            raise
+        raise typer.Exit(FAILED) from None
+
+
+def _explained(error: Exception) -> bool:
+    """Print the words for a fault of the course or the machine; False for any other error."""
+    from autograder.course import CourseError  # here: what fails is rare, and importing these is slow
     from autograder.exercises import CourseFault
     from autograder.sandbox import SandboxUnavailable
 
-    try:
-        yield
-    except CourseError as error:
-        complain(str(error))
-        raise typer.Exit(FAILED) from None
-    except CourseFault as error:
+    if isinstance(error, CourseError):
+        for problem in error.problems:
+            complain(problem.lang(language()))
+    elif isinstance(error, CourseFault):
         complain(Text(zh=f"课程内容有误：{error}", en=f"The course is at fault: {error}"))
-        raise typer.Exit(FAILED) from None
-    except SandboxUnavailable as error:
+    elif isinstance(error, SandboxUnavailable):
         complain(error.text)
-        complain(
-            Text(
-                zh="没有隔离就不运行学生的代码。`autograder doctor` 说明缺什么；--no-sandbox 仍可运行，但每份成绩都会注明未隔离。",
-                en="Students' code is not run without isolation. `autograder doctor` says what is missing; "
-                "--no-sandbox runs it all the same and marks every verdict NOT SANDBOXED.",
-            )
-        )
-        raise typer.Exit(FAILED) from None
+        complain(_UNSANDBOXED)
+    return isinstance(error, (CourseError, CourseFault, SandboxUnavailable))
+
+
+_UNSANDBOXED = Text(
+    zh="没有隔离就不运行学生的代码。`autograder doctor` 说明缺什么；--no-sandbox 仍可运行，但每份成绩都会注明未隔离。",
+    en="Students' code is not run without isolation. `autograder doctor` says what is missing; "
+    "--no-sandbox runs it all the same and marks every verdict NOT SANDBOXED.",
+)
 
 
 def load(folder: Path, assignment: str) -> tuple[Course, Assignment]:

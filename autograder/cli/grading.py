@@ -29,6 +29,7 @@ from autograder.text import Text
 if TYPE_CHECKING:
     from autograder.course import Course
     from autograder.grading.run import Done
+    from autograder.judge.verdict import ExerciseVerdict
 
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Grading processes.", show_default="one per core")]
 NoSandbox = Annotated[
@@ -151,10 +152,7 @@ def findings(done: Done) -> list[str]:
             found.append(
                 f"{verdict.notebook}: {verdict.message.text.lang(language()) if verdict.message else verdict.status}"
             )
-        named = [e.diagnosis.name or e.diagnosis.hint.text.lang(language()) for e in verdict.exercises if e.diagnosis]
-        found += [
-            f"{e.name}: {name}" for e, name in zip([e for e in verdict.exercises if e.diagnosis], named, strict=True)
-        ]
+        found += [f"{e.name}: {said}" for e in verdict.exercises if (said := _wrong(e))]
         found += [problem.text.text.lang(language()) for problem in verdict.problems]
         if verdict.sandbox == "none" and verdict.status is Status.GRADED:
             found.append("NOT SANDBOXED")
@@ -163,6 +161,17 @@ def findings(done: Done) -> list[str]:
                 Text(zh=f"修复 {len(verdict.repairs)} 处", en=f"{len(verdict.repairs)} repairs").lang(language())
             )
     return found
+
+
+def _wrong(exercise: ExerciseVerdict) -> str | None:
+    """What is wrong with an answer: the mistake's name, or else what the first failing test says."""
+    if exercise.full or exercise.untouched:
+        return None
+    if exercise.diagnosis is not None:
+        return exercise.diagnosis.name or exercise.diagnosis.hint.text.lang(language())
+    failed = [test for test in exercise.tests if test.fault is not None]
+    message = failed[0].message if failed else None
+    return message.text.lang(language()) if message is not None else "-"
 
 
 def feedback(

@@ -11,6 +11,9 @@ from autograder.text import Text
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(doctor)
+    app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})(
+        leak
+    )
 
 
 def doctor(as_json: Json = False) -> None:
@@ -40,3 +43,10 @@ def doctor(as_json: Json = False) -> None:
                 )
             )
     raise typer.Exit(DONE if held else FAILED)
+
+
+def leak(context: typer.Context) -> None:
+    """Ask the mask-leak detector about a function or module: `autograder leak file.py:name`; `--help` says more."""
+    from autograder.leak.command import main
+
+    raise typer.Exit(main(context.args))

@@ -41,7 +41,7 @@ def build_student_wheel(folder: Path, hints: Path | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob(f"{NAME}-*.whl"):
         old.unlink()
-    target = folder / f"{NAME}-{number}-py3-none-any.whl"
+    target = folder / wheel_name()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
         for name, data in files.items():
             entry = zipfile.ZipInfo(name, _EPOCH)
@@ -51,14 +51,19 @@ def build_student_wheel(folder: Path, hints: Path | None = None) -> Path:
     return target
 
 
-def first_cell(wheel: Path) -> str:
+def wheel_name() -> str:
+    """The wheel's file name."""
+    return f"{NAME}-{_version()}-py3-none-any.whl"
+
+
+def first_cell(wheel: str) -> str:
     """The source of a notebook's first cell: where autograder is not installed, it is imported from the wheel beside the notebook."""
     return (
         "# 课程的工具：没有安装 autograder 时，从旁边的文件里导入（Colab：请先把这个文件上传）\n"
         "# The course's tools: imported from the file beside this notebook unless installed (Colab: upload that file first)\n"
         "import sys\n"
         "from pathlib import Path\n\n"
-        f'sys.path.append(str(Path("{wheel.name}").resolve()))'
+        f'sys.path.append(str(Path("{wheel}").resolve()))'
     )
 
 

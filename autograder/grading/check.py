@@ -14,7 +14,7 @@ from autograder.course import Course
 from autograder.exercises import CourseFault, Exercise, Solution, load
 from autograder.exercises.source import body
 from autograder.grading.assignment import Assignment
-from autograder.grading.release import PickLanguage
+from autograder.grading.release import prepared
 from autograder.judge.diagnose import named_mistake
 from autograder.judge.draw import derive
 from autograder.judge.session import Judge, Run
@@ -163,8 +163,7 @@ def _check_release(course: Course, name: str, exercises: dict[str, Exercise], fo
         found.problems.append(str(fault))
         return
     for path in sorted(course.folder("source", name).glob("*.ipynb")):
-        source = nbformat.read(path, as_version=4)
-        source, _ = PickLanguage(language=course.language).preprocess(source, {})  # type: ignore[no-untyped-call]
+        source = prepared(nbformat.read(path, as_version=4), course.language)
         if path.stem not in released or not _matches(source.cells, released[path.stem].cells):
             found.problems.append(
                 f"release/{name}/{path.name} does not match its source: run `autograder release {name}`"

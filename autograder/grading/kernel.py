@@ -67,6 +67,9 @@ class StudentKernel:
             return
         if self._execute(cell, index):
             self._done.append(index)
+            raised = _raised(cell)
+            if raised is not None:
+                self.problems[index] = raised
         else:
             self._deadly.add(index)
             self.problems[index] = self._words_for_death()
@@ -163,6 +166,23 @@ _NOT_RUN = Text(
 _GIVEN_UP = Text(
     zh="内核多次意外结束，没有再启动。", en="The kernel ended unexpectedly several times and was not started again."
 )
+
+
+def _raised(cell: NotebookNode) -> Text | None:
+    """The exception that a cell of the student's own ended with, in words. A cell that was handed out fails with the answers it uses."""
+    if cell.metadata.get("nbgrader", {}).get("locked"):
+        return None
+    for output in cell.outputs:
+        if output.output_type == "error" and output.ename != "NotImplementedError":
+            said = f"{output.ename}: {output.evalue}"[:_SAID]
+            if output.ename == "KeyboardInterrupt":
+                return _INTERRUPTED
+            return Text(zh=f"这个单元运行出错：{said}", en=f"This cell ended in an error: {said}")
+    return None
+
+
+_SAID = 300
+_INTERRUPTED = Text(zh="这个单元运行太久，被中断了。", en="This cell ran for too long and was interrupted.")
 
 
 def _copy(cell: NotebookNode) -> NotebookNode:

@@ -14,6 +14,7 @@ from traitlets import Unicode
 from traitlets.config import Config
 
 from autograder.course import Course
+from autograder.desk.wheel import build_student_wheel, first_cell, wheel_name
 from autograder.exercises import CourseFault, Exercise, load
 from autograder.exercises.source import body, helpers
 from autograder.gradebook.book import Book
@@ -35,6 +36,25 @@ class PickLanguage(NbGraderPreprocessor):
         unwanted = {f"lang-{language}" for language in LANGUAGES if language != self.language}
         nb.cells = [cell for cell in nb.cells if not unwanted & set(cell.metadata.get("tags", []))]
         return nb, resources
+
+
+class ShipTools(NbGraderPreprocessor):
+    """Lets the first code cell import the students' tools from the wheel that lies beside the notebook."""
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Put the import path before the first code cell's own lines."""
+        first = next((cell for cell in nb.cells if cell.cell_type == "code"), None)
+        if first is not None and "from autograder import" in first.source:
+            first.source = f"{first_cell(wheel_name())}\n\n{first.source}"
+        return nb, resources
+
+
+def prepared(source: NotebookNode, language: str) -> NotebookNode:
+    """A source notebook as the release's first two steps leave it."""
+    steps = (PickLanguage(language=language), ShipTools())  # type: ignore[no-untyped-call]
+    for step in steps:
+        source, _ = step.preprocess(source, {})
+    return source
 
 
 class FillReference(NbGraderPreprocessor):
@@ -72,6 +92,8 @@ def release(course: Course, assignment: str) -> list[Path]:
     Raises CourseFault with nbgrader's own words when it fails.
     """
     _run(course, assignment, "generate_assignment")
+    hints = course.folder("source", assignment) / "hints.json"
+    build_student_wheel(course.folder("release", assignment), hints if hints.is_file() else None)
     with Book(course) as book:
         book.settle(assignment)  # due dates: without them `nbgrader autograde` takes no late penalty
         book.enroll(Roster.of(course).people.values())

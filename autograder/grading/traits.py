@@ -24,6 +24,7 @@ def configure(c: Config, root: Path | str) -> Course:
     c.ClearSolutions.code_stub = {"python": _STUB}
     c.GenerateAssignment.preprocessors = [
         _OURS + "release.PickLanguage",
+        _OURS + "release.ShipTools",
         *(
             f"nbgrader.preprocessors.{step}"
             for step in (

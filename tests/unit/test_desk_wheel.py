@@ -67,7 +67,7 @@ def test_building_again_gives_the_same_bytes_and_one_file(tmp_path: Path, hints:
 def test_notebook_runs_from_the_wheel_with_torch_alone(tmp_path: Path, hints: Path) -> None:
     wheel = build_student_wheel(tmp_path / "release", hints)
     # -P and -E keep the repository off the path; an installed autograder is hidden by putting the wheel first
-    code = ALONE + first_cell(wheel).replace("sys.path.append(", "sys.path.insert(0, ") + NOTEBOOK
+    code = ALONE + first_cell(wheel.name).replace("sys.path.append(", "sys.path.insert(0, ") + NOTEBOOK
     done = subprocess.run(
         [sys.executable, "-P", "-E", "-c", code],
         cwd=wheel.parent,
@@ -103,7 +103,7 @@ def test_pip_installs_it_offline(tmp_path: Path, hints: Path) -> None:
 
 
 def test_first_cell_prefers_an_installed_autograder(tmp_path: Path) -> None:
-    source = first_cell(build_student_wheel(tmp_path))
+    source = first_cell(build_student_wheel(tmp_path).name)
     compile(source, "cell", "exec")
     assert "sys.path.append" in source
     assert "attention_autograder_desk-" in source
