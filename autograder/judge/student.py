@@ -97,7 +97,10 @@ class Student:
     ) -> Any:
         """One operation on both sides. Returns the student's result in the reference's structure, or raises StudentFault."""
         self._count += 1
-        header: dict[str, Any] = {"op": "call" if op == "error" else op, "seed": derive(self._seed, str(self._count))}
+        header: dict[str, Any] = {
+            "op": "call" if op in ("error", "loosely") else op,
+            "seed": derive(self._seed, str(self._count)),
+        }
         header["first"] = self._count == 1
         call = Call(op, name, args)
         self._calls.append(call)
@@ -163,6 +166,10 @@ class Callable_:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the call."""
         return self._ask("call", args, kwargs)
+
+    def loosely(self, *args: Any, **kwargs: Any) -> Any:
+        """The result of the call in whatever structure it came, for the rare exercise that leaves a choice."""
+        return self._ask("loosely", args, kwargs)
 
     def inputs_after(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The positional arguments as they are after the call."""
