@@ -18,6 +18,7 @@ from autograder.grading.assignment import Assignment, empty
 from autograder.grading.kernel import StudentKernel
 from autograder.grading.outputs import points_from_outputs, settle_outputs
 from autograder.grading.scoring import exercise_verdict, needs_signature, signature_of
+from autograder.judge.faults import Fault
 from autograder.judge.session import Judge, Run
 from autograder.judge.verdict import (
     CellProblem,
@@ -100,18 +101,26 @@ class Grader:
         with kernel:
             verdict.sandbox = kernel.tier
             for index, cell in enumerate(notebook.cells):
-                if is_grade(cell) and not is_solution(cell) and grade_id(cell) in self.assignment.exercises:
+                if self._has_hidden_tests(cell):
                     verdict.exercises.append(self._judge(cell, kernel, verdict))
                 elif cell.cell_type == "code" and cell.source.strip():
                     kernel.run_cell(index)
-                if is_grade(cell) and grade_id(cell) not in self.assignment.exercises:
+                if is_grade(cell) and not self._has_hidden_tests(cell):
                     verdict.cells.append(_cell_verdict(cell))
+            later = {e.name for e in verdict.exercises if e.tests and e.tests[0].fault is Fault.MISSING}
+            for cell in notebook.cells:  # an answer that stands below its grade cell counts too
+                if self._has_hidden_tests(cell) and grade_id(cell) in later:
+                    found = self._judge(cell, kernel, verdict)
+                    verdict.exercises = [found if e.name == found.name else e for e in verdict.exercises]
         verdict.problems = [CellProblem(cell=i, text=Words.of(text)) for i, text in sorted(kernel.problems.items())]
         verdict.limits_hit = [Words.of(text) for text in dict.fromkeys(kernel.limits_hit)]
         for cell in notebook.cells:
             for exercise in verdict.exercises:
                 if is_grade(cell) and grade_id(cell) == exercise.name:
                     _write_card(cell, exercise)
+
+    def _has_hidden_tests(self, cell: NotebookNode) -> bool:
+        return is_grade(cell) and not is_solution(cell) and grade_id(cell) in self.assignment.exercises
 
     def _judge(self, cell: NotebookNode, kernel: StudentKernel, verdict: Verdict) -> ExerciseVerdict:
         exercise = self.assignment.exercises[str(grade_id(cell))]
@@ -130,7 +139,7 @@ class Grader:
         for cell in notebook.cells:
             if not is_grade(cell):
                 continue
-            if grade_id(cell) in self.assignment.exercises and not is_solution(cell):
+            if self._has_hidden_tests(cell):
                 exercise = self._unchecked(str(grade_id(cell)), points(cell))
                 verdict.exercises.append(exercise)
                 _write_card(cell, exercise)

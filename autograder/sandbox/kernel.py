@@ -7,6 +7,7 @@ directory of the judge's is visible in the sandbox.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import socket
@@ -113,6 +114,8 @@ def _serve(spec: lockdown.Spec, listeners: Sequence[int]) -> None:
     app.session = _CappedSession(parent=app, key=str(spec.connection["key"]).encode())
     app.session.most = spec.output_bytes
     app.initialize(["--HistoryManager.hist_file=:memory:", "--IPKernelApp.parent_handle=0"])  # type: ignore[no-untyped-call]
+    # A module that a cell has just written must be found by the next one, however soon it comes.
+    app.shell.events.register("pre_run_cell", lambda info: importlib.invalidate_caches())
     app.start()  # type: ignore[no-untyped-call]
 
 
