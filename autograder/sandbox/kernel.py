@@ -114,7 +114,11 @@ def _serve(spec: lockdown.Spec, listeners: Sequence[int]) -> None:
     app.session = _CappedSession(parent=app, key=str(spec.connection["key"]).encode())
     app.session.most = spec.output_bytes
     app.initialize(["--HistoryManager.hist_file=:memory:", "--IPKernelApp.parent_handle=0"])  # type: ignore[no-untyped-call]
-    # A module that a cell has just written must be found by the next one, however soon it comes.
+    # What lies beside the notebook can be imported, as in any Jupyter kernel: this process was started with -P, so that
+    # nothing could be imported from a directory by accident before it was confined. And a module that a cell has just
+    # written must be found by the next one, however soon it comes.
+    sys.path.append("")
+    assert app.shell is not None
     app.shell.events.register("pre_run_cell", lambda info: importlib.invalidate_caches())
     app.start()  # type: ignore[no-untyped-call]
 
