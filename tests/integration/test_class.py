@@ -61,6 +61,12 @@ def test_the_right_ones_keep_their_written_answers_for_a_person(demo):
     assert all(cell.manual and cell.points is None for cell in cells)
 
 
+def test_nothing_goes_wrong_in_a_right_notebook(demo):
+    for student in ("01_reference", "02_alternative", "03_alternative"):
+        for verdict in verdicts(demo, student).values():
+            assert (verdict.problems, verdict.limits_hit, verdict.repairs, verdict.course_faults) == ([], [], [], [])
+
+
 WORDS = {
     "11_syntax_error": "SyntaxError",
     "12_infinite_loop": "did not end within 2 seconds",
