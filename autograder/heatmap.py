@@ -17,7 +17,7 @@ MAX_SIZE = 64  # rows and columns drawn; more could not be told apart
 _CIVIDIS = "00224e08337035456c4f576c6669707d7c78948e77aea371c8b866e5cf52fee838"
 _ANCHORS = [tuple(bytes.fromhex(_CIVIDIS[i : i + 6])) for i in range(0, len(_CIVIDIS), 6)]  # (red, green, blue)
 _FONT = "font-family='ui-sans-serif,system-ui,sans-serif'"
-_MARK = "#d1361b"  # outlines a cell that should not be as it is
+MARK = "#d1361b"  # outlines a cell that should not be as it is
 
 RECEIVER = Text(zh="接收位置 t", en="receiver t")
 SOURCE = Text(zh="来源 j", en="source j")
@@ -76,7 +76,7 @@ def heat_map(
         if t < len(grid) and j < len(grid[0]):
             parts.append(
                 f"<rect x='{left + side * j + 1.5}' y='{40 + side * t + 1.5}' width='{side - 3}' height='{side - 3}' "
-                f"fill='none' stroke='{_MARK}' stroke-width='{3 if side > 9 else 2}'/>"
+                f"fill='none' stroke='{MARK}' stroke-width='{3 if side > 9 else 2}'/>"
             )
     return "".join([*parts, "</svg>"])
 

@@ -11,11 +11,13 @@ from markupsafe import Markup
 
 from autograder.feedback import words
 from autograder.feedback.render import MAX_VALUE, Bilingual, both, plain, render, seconds
-from autograder.heatmap import COLUMN, ROW, heat_map
+from autograder.heatmap import COLUMN, MARK, ROW, heat_map
+from autograder.judge.faults import Fault
 from autograder.judge.verdict import CellVerdict, Example, ExerciseVerdict, LeakFinding, Outcome, Status, Value, Verdict
 from autograder.text import Language, Text
 
 DRAWN = 16  # rows and columns of a matrix that a page draws
+_TELLING = 2 / 3  # share of a matrix up to which outlining its wrong cells tells something
 _LISTED = 40  # entries of any one list
 
 
@@ -88,7 +90,7 @@ class Block:
     course_faults: int = 0
     machine_faults: int = 0
     example: list[Markup] = field(default_factory=list)
-    drawn: bool = False  # the example as heat maps
+    marked: bool = False  # the example as heat maps with outlined cells
     leak: Markup | None = None
     manual: Manual | None = None
     automatic: float | None = None  # the points before a person changed them
@@ -185,7 +187,8 @@ def _exercise_block(verdict: ExerciseVerdict, manual: Manual | None, show: Show)
     earned = verdict.points if manual is None or manual.points is None else manual.points
     by_outcome = {o: [t for t in verdict.tests if t.outcome is o] for o in Outcome}
     failed = collapsed_failures(verdict)
-    example = _example(verdict.example) if verdict.example and show.examples and not verdict.full else []
+    undefined = any(test.fault is Fault.MISSING for test in verdict.tests)  # then an example would tell nothing
+    example = _example(verdict.example) if verdict.example and show.examples and failed and not undefined else []
     leak = _leak(verdict.leak) if verdict.leak and verdict.leak.matrix and show.examples else None
     return Block(
         name=plain(verdict.name, 80),
@@ -200,7 +203,7 @@ def _exercise_block(verdict: ExerciseVerdict, manual: Manual | None, show: Show)
         course_faults=len(by_outcome[Outcome.COURSE_FAULT]),
         machine_faults=len(by_outcome[Outcome.MACHINE_FAULT]),
         example=example,
-        drawn=any("<svg" in figure for figure in example),
+        marked=any("<svg" in figure and MARK in figure for figure in example),
         leak=leak,
         manual=manual,
         automatic=verdict.points if earned != verdict.points else None,
@@ -212,8 +215,15 @@ def collapsed_failures(verdict: ExerciseVerdict) -> list[Failure]:
     found: dict[tuple[str, str] | None, Failure] = {}
     for test in [t for t in verdict.tests if t.outcome is Outcome.FAILED][:_LISTED]:
         key = (test.message.zh, test.message.en) if test.message else None
-        found.setdefault(key, Failure([], test.message)).about.append(test.about)
+        found.setdefault(key, Failure([], _sentence(test.message))).about.append(test.about)
     return list(found.values())
+
+
+def _sentence(message: Bilingual | None) -> Bilingual | None:
+    """A message with a capital letter in English, unless it begins with a name."""
+    if message is None or not message.en.startswith(("the ", "a ", "an ")):
+        return message
+    return Text(zh=message.zh, en=message.en[0].upper() + message.en[1:])
 
 
 def _cell_block(cell: CellVerdict, manual: Manual | None) -> Block:
@@ -247,7 +257,8 @@ def _example(example: Example) -> list[Markup]:
         pair = _crop(got.matrix), _crop(want.matrix)
         span = _span(pair)
         off = [(t, j) for t, row in enumerate(pair[0]) for j, x in enumerate(row) if not _near(x, pair[1][t][j])]
-        return [_figure(words.GOT, pair[0], span, off), _figure(words.WANT, pair[1], span, ())]
+        telling = off if len(off) <= _TELLING * len(pair[0]) * len(pair[0][0]) else ()
+        return [_figure(words.GOT, pair[0], span, telling), _figure(words.WANT, pair[1], span, ())]
     return [_text_value(words.GOT, got), _text_value(words.WANT, want)]
 
 

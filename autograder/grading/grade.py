@@ -101,18 +101,23 @@ class Grader:
         with kernel:
             verdict.sandbox = kernel.tier
             for index, cell in enumerate(notebook.cells):
+                if cell.cell_type == "code" and cell.source.strip():
+                    kernel.run_cell(index)
                 if self._has_hidden_tests(cell):
                     verdict.exercises.append(self._judge(cell, kernel, verdict))
-                elif cell.cell_type == "code" and cell.source.strip():
-                    kernel.run_cell(index)
-                if is_grade(cell) and not self._has_hidden_tests(cell):
+                elif is_grade(cell):
                     verdict.cells.append(_cell_verdict(cell))
             later = {e.name for e in verdict.exercises if e.tests and e.tests[0].fault is Fault.MISSING}
             for cell in notebook.cells:  # an answer that stands below its grade cell counts too
                 if self._has_hidden_tests(cell) and grade_id(cell) in later:
                     found = self._judge(cell, kernel, verdict)
                     verdict.exercises = [found if e.name == found.name else e for e in verdict.exercises]
-        verdict.problems = [CellProblem(cell=i, text=Words.of(text)) for i, text in sorted(kernel.problems.items())]
+        given = {cell.id for cell in self.assignment.notebooks[verdict.notebook].cells if not is_solution(cell)}
+        verdict.problems = [
+            CellProblem(cell=i, text=Words.of(text))
+            for i, text in sorted(kernel.problems.items())
+            if notebook.cells[i].id not in given  # a cell that was handed out fails with the answers it uses
+        ]
         verdict.limits_hit = [Words.of(text) for text in dict.fromkeys(kernel.limits_hit)]
         for cell in notebook.cells:
             for exercise in verdict.exercises:

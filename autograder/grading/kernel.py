@@ -169,9 +169,7 @@ _GIVEN_UP = Text(
 
 
 def _raised(cell: NotebookNode) -> Text | None:
-    """The exception that a cell of the student's own ended with, in words. A cell that was handed out fails with the answers it uses."""
-    if cell.metadata.get("nbgrader", {}).get("locked"):
-        return None
+    """The exception that a cell ended with, in words."""
     for output in cell.outputs:
         if output.output_type == "error" and output.ename != "NotImplementedError":
             said = f"{output.ename}: {output.evalue}"[:_SAID]
