@@ -188,7 +188,8 @@ def _exercise_block(verdict: ExerciseVerdict, manual: Manual | None, show: Show)
     by_outcome = {o: [t for t in verdict.tests if t.outcome is o] for o in Outcome}
     failed = collapsed_failures(verdict)
     undefined = any(test.fault is Fault.MISSING for test in verdict.tests)  # then an example would tell nothing
-    example = _example(verdict.example) if verdict.example and show.examples and failed and not undefined else []
+    telling = show.examples and failed and not verdict.full and not undefined
+    example = _example(verdict.example) if verdict.example and telling else []
     leak = _leak(verdict.leak) if verdict.leak and verdict.leak.matrix and show.examples else None
     return Block(
         name=plain(verdict.name, 80),

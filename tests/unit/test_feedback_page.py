@@ -13,6 +13,7 @@ import pytest
 from autograder.feedback.page import Late, Manual, Show, page, score
 from autograder.feedback.render import plain, points
 from autograder.judge import verdict as verdicts
+from autograder.judge.faults import Fault
 from autograder.judge.verdict import (
     CellProblem,
     Diagnosis,
@@ -265,6 +266,34 @@ def test_example_is_not_shown_for_an_exercise_with_full_marks() -> None:
     for exercise in verdict.exercises:
         exercise.points = exercise.max_points
     assert "<svg" not in page(verdict)
+
+
+def test_example_is_not_shown_where_the_function_is_not_defined() -> None:
+    verdict = load("mistake")
+    for test in verdict.exercises[4].tests:
+        if test.outcome is Outcome.FAILED:
+            test.fault = Fault.MISSING
+    assert "<svg" not in page(verdict)
+
+
+def test_cells_are_not_outlined_where_nearly_all_differ() -> None:
+    verdict = load("mistake")
+    example = verdict.exercises[4].example
+    assert example
+    assert example.got
+    example.got.matrix = [[9.0] * 4] * 4
+    assert "#d1361b" not in page(verdict)
+    assert "Red outline" not in page(verdict)
+
+
+def test_english_message_begins_like_a_sentence_unless_with_a_name() -> None:
+    text = Reader(page(load("mistake")), "en").text
+    assert "The row sums are not what they should be" in text
+    verdict = load("mistake")
+    message = verdict.exercises[4].tests[0].message
+    assert message
+    message.en = "causal_mask is not defined."
+    assert "causal_mask is not defined." in Reader(page(verdict), "en").text
 
 
 def test_page_loads_nothing_and_runs_nothing() -> None:
