@@ -13,7 +13,6 @@ from autograder.feedback.page import Late, Manual, page
 from autograder.feedback.report import report
 from autograder.judge.verdict import Verdict
 
-axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 VERDICTS = {
     path.stem: Verdict.model_validate_json(path.read_text(encoding="utf-8"))
     for path in sorted((Path(__file__).parent.parent / "unit" / "verdicts").glob("*.json"))
@@ -106,6 +105,7 @@ def test_report_fits_its_width(width: int, show: Callable[..., Any], pictures: P
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", [*sorted(VERDICTS), "report"])
 def test_axe_finds_nothing_to_complain_about(name: str, scheme: str, show: Callable[..., Any]) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     html = class_report() if name == "report" else feedback(name, manual=[Manual("why_dim_one", 4, 0.5, "Nice.")])
     opened = show(html, java_script_enabled=True, bypass_csp=True, color_scheme=scheme)
     for language in ("中文", "English"):

@@ -1,0 +1,59 @@
+"""Every attack through the whole pipeline: it gains nothing, learns nothing, leaves nothing, and disturbs nobody."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from autograder.judge.verdict import Status
+from tests.attacks.attack import KINDS, Attack
+from tests.attacks.break_ import BREAK
+from tests.attacks.escape import ESCAPE
+from tests.attacks.forge import FORGE
+from tests.attacks.range import LIMITS, everything_shown, opened
+from tests.attacks.steal import STEAL
+
+ATTACKS = [*STEAL, *FORGE, *BREAK, *ESCAPE]
+_PARAMETERS = [
+    pytest.param(a, id=f"{a.kind}: {a.name}", marks=[pytest.mark.slow] if a.slow else []) for a in ATTACKS
+]
+
+
+@pytest.fixture(scope="module")
+def attacked():
+    with opened() as place:
+        yield place
+
+
+@pytest.mark.parametrize("attack", _PARAMETERS)
+def test_attack(attacked, attack: Attack):
+    found = attacked.try_(attack)
+    assert found.points == 0
+    assert found.leaked == set()
+    assert found.left == []
+    assert not found.disturbed, "an honest notebook that came after it was graded otherwise than alone"
+    assert found.graded.verdict.status is Status.GRADED
+    assert found.graded.verdict.course_faults == []
+    assert found.other_full or attack.ruins_itself
+    assert len(everything_shown(found.graded)) < 8 * LIMITS.output_bytes
+    json.loads(found.graded.verdict.model_dump_json())
+
+
+def test_the_honest_notebook_earns_what_it_deserves(attacked):
+    assert [e["points"] for e in attacked.honest["exercises"]] == [0, 10]
+
+
+def test_names_are_unique_and_every_kind_is_tried():
+    assert len({(a.kind, a.name) for a in ATTACKS}) == len(ATTACKS)
+    assert all(sum(a.kind == kind for a in ATTACKS) >= 15 for kind in KINDS)
+
+
+@pytest.mark.parametrize("name", ["reads the solutions", "reads the gradebook", "searches its own memory"])
+def test_without_a_sandbox_the_alarm_goes_off(name):
+    """That the range notices a theft: two of these succeed as soon as nothing stands in the way."""
+    attack = next(a for a in STEAL if a.name == name)
+    with opened("none") as place:
+        found = place.try_(attack)
+    assert found.tier == "none"
+    assert bool(found.leaked) == (name != "searches its own memory")
