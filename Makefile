@@ -7,7 +7,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types tests test-leak test-slow clean setup
+.PHONY: demo test lint types tests test-browser test-slow clean setup
 
 demo: setup
 	@$(BIN)/autograder doctor
@@ -35,6 +35,12 @@ setup: .venv/.installed
 	@$(BIN)/python -m pip install --quiet --no-deps --requirement requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+test-browser: setup
+	@$(BIN)/python -m pytest -m browser tests/browser
+
+test-slow: setup
+	@$(BIN)/python -m pytest -m slow
 
 clean:
 	rm -rf .venv demo build *.egg-info

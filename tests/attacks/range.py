@@ -177,7 +177,9 @@ class Range:
     def _at_rest(self) -> list[str]:
         """Processes, files and mounts that are there between two submissions and were not at the beginning."""
         own = [p.pid for p in psutil.Process().children(recursive=True)]
-        students = [p.pid for p in psutil.process_iter(["uids"]) if p.info["uids"] and p.info["uids"].real in self._uids]
+        students = [
+            p.pid for p in psutil.process_iter(["uids"]) if p.info["uids"] and p.info["uids"].real in self._uids
+        ]
         processes = [f"process {pid}" for pid in {*own, *students}]
         files = [f"file {p}" for p in (*self.run_dirs.iterdir(), *_owned(Path("/tmp"), self._uids))]
         mounts = [f"mount {line.split()[4]}" for line in Path("/proc/self/mountinfo").read_text().splitlines()]

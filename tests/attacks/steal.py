@@ -2,7 +2,7 @@
 
 from tests.attacks.attack import Attack, looted
 
-_FIND = '''
+_FIND = """
 WORD = b"PLAN" + b"TED-"
 
 def around(data):
@@ -25,8 +25,8 @@ def memory_of(pid):
                 except OSError:
                     pass
     return [f for f in found if f != WORD and f[8:9].isalnum()]
-'''
-_FRAMES = '''
+"""
+_FRAMES = """
 LOOT = []
 
 def mix(x, y):
@@ -36,7 +36,7 @@ def mix(x, y):
             LOOT.append(repr(value)[:300])
         frame = frame.f_back
     raise ValueError(" ".join(t for t in LOOT if "PLAN" + "TED-" in t))
-'''
+"""
 
 _PATHS = {
     "the solutions": "open('@ROOT@/solutions/a/answers.py').read()",

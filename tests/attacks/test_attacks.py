@@ -15,9 +15,7 @@ from tests.attacks.range import LIMITS, everything_shown, opened
 from tests.attacks.steal import STEAL
 
 ATTACKS = [*STEAL, *FORGE, *BREAK, *ESCAPE]
-_PARAMETERS = [
-    pytest.param(a, id=f"{a.kind}: {a.name}", marks=[pytest.mark.slow] if a.slow else []) for a in ATTACKS
-]
+_PARAMETERS = [pytest.param(a, id=f"{a.kind}: {a.name}", marks=[pytest.mark.slow] if a.slow else []) for a in ATTACKS]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,8 @@ from autograder.feedback.page import Late, Manual, page
 from autograder.feedback.report import report
 from autograder.judge.verdict import Verdict
 
+pytestmark = pytest.mark.browser
+
 VERDICTS = {
     path.stem: Verdict.model_validate_json(path.read_text(encoding="utf-8"))
     for path in sorted((Path(__file__).parent.parent / "unit" / "verdicts").glob("*.json"))
