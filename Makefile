@@ -25,6 +25,10 @@ types: setup
 tests: setup
 	@$(BIN)/python -m pytest
 
+# every attack of tests/attacks in every tier of this machine, as a table by kind
+attacks: setup
+	@$(BIN)/python -m tests.attacks.table
+
 setup: .venv/.installed
 
 .venv/.installed: requirements.lock pyproject.toml

@@ -19,13 +19,18 @@ _GRACE_SECONDS = 1.0
 class Connection:
     """A connection to the agent that serves the notebook's namespace in ``box``.
 
-    Raises StudentFault from :meth:`request` when the call runs out of time, the kernel ends, or the reply is malformed.
+    Raises StudentFault when the notebook has closed the socket, and from :meth:`request` when the call runs out of time, the kernel ends, or
+    the reply is malformed.
     """
 
     def __init__(self, box: Sandbox) -> None:
         self._box = box
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.connect(str(box.agent_path))  # the sandbox's listener queues it until the agent accepts
+        try:
+            self._socket.connect(str(box.agent_path))  # the sandbox's listener queues it until the agent accepts
+        except OSError:
+            self.close()
+            raise self._died() from None
         self._accepted = False
 
     def request(self, header: dict[str, Any], tensors: Tensors) -> Reply:

@@ -125,7 +125,12 @@ class Judge:
     def _run(self, test: HiddenTest, channel: Callable[[], Channel], seed: int) -> Run:
         run = Run(test, Outcome.PASSED)
         for item in test.items:
-            attempt = self._attempt(item, test.exercise, channel(), seed)
+            try:
+                solution = channel()
+            except StudentFault as fault:  # there is nothing left to call
+                self._settle(run, fault, item, seed)
+                break
+            attempt = self._attempt(item, test.exercise, solution, seed)
             run.calls += attempt.student._calls
             if attempt.error is not None:
                 self._settle(run, attempt.error, item, seed)

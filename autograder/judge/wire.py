@@ -136,6 +136,8 @@ def read_frame(receive: Callable[[int], bytes]) -> tuple[dict[str, Any], dict[st
     blob = receive(blob_length)
     try:
         header = json.loads(head.decode("utf-8"), parse_constant=_refuse_constant)
+        if b"\\ud" in head.lower():  # half a surrogate pair, which JSON can carry and no file can
+            header = json.loads(json.dumps(header, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise Malformed(f"the header is no JSON: {error}") from None
     if not isinstance(header, dict):

@@ -1,5 +1,8 @@
 """Using up or bringing down what other submissions need. Each costs its own notebook and nobody else's."""
 
+from dataclasses import replace
+from typing import Any
+
 from tests.attacks.attack import Attack
 
 
@@ -17,7 +20,7 @@ def run(body: str) -> str:
 _IGNORE = "for s in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):\n    signal.signal(s, signal.SIG_IGN)\n"
 _DAEMON = "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        for s in range(1, 32):\n            if s not in (9, 19):\n                signal.signal(s, signal.SIG_IGN)\n        time.sleep(600)\n    os._exit(0)"
 
-# what the cell does, whether the other answer survives it, and whether trying it takes long
+# what the cell does, and whether the other answer of the notebook has to survive it
 _CELL = {
     "ends the process": ("os._exit(0)", True),
     "exits": ("exit()", True),
@@ -93,7 +96,64 @@ _CALL = {
 # In these the call, or what is left of it, also ends the kernel in which the other answer waits to be called, more often than it is revived.
 _FATAL = {"forks and both answer"}
 
-BREAK = [
+
+def _surrogates(document: dict[str, Any]) -> None:
+    document["cells"][0]["source"] += "\n# \ud800\nprint('\udfff')"
+    document["metadata"]["\ud800"] = "\udfff"
+
+
+def _deep(document: dict[str, Any]) -> None:
+    deep: list[Any] = []
+    for _ in range(400):
+        deep = [deep]
+    document["metadata"]["deep"] = document["cells"][1]["metadata"]["deep"] = deep
+
+
+def _many_cells(document: dict[str, Any]) -> None:
+    cell = {"cell_type": "markdown", "source": "x", "metadata": {}}
+    document["cells"] += [cell | {"id": f"more{n}"} for n in range(200)]
+
+
+def _hostile_names(document: dict[str, Any]) -> None:
+    document["metadata"]["kernelspec"] = {"name": "../../bin/sh", "display_name": "<script>", "language": "sh"}
+    document["cells"][0]["id"] = "../../x"
+    document["cells"][0]["attachments"] = {"../../../etc/passwd": {"text/plain": "x"}}
+
+
+_FILES = {
+    "half surrogates": _surrogates,
+    "nested metadata": _deep,
+    "two hundred cells": _many_cells,
+    "hostile names": _hostile_names,
+}
+# Most of their time is a limit that runs out; of each sort one stays in the default run.
+_SLOW = {
+    "cell: names another file as the judge's socket",
+    "cell: opens files without an end",
+    "cell: forks processes that fork",
+    "cell: stops itself",
+    "cell: forgets every module",
+    "cell: recurses without an end",
+    "cell: raises an exception that cannot be shown",
+    "cell: closes the kernel's sockets",
+    "cell: takes shared memory",
+    "cell: takes memory in many processes",
+    "cell: shows ten thousand outputs",
+    "cell: prints without an end",
+    "cell: runs for ever",
+    "cell: updates one output without an end",
+    "cell: writes 300 MB past Python",
+    "cell: takes all memory",
+    "call: shows outputs",
+    "call: catches every interrupt",
+    "call: raises what cannot be shown",
+    "call: prints 300 MB",
+    "call: runs for ever",
+}
+
+_ATTACKS = [
     *(Attack("break", f"cell: {n}", run(code), ruins_itself=not spares) for n, (code, spares) in _CELL.items()),
     *(Attack("break", f"call: {n}", called(code), ruins_itself=n in _FATAL) for n, code in _CALL.items()),
+    *(Attack("break", f"file: {n}", edit=edit) for n, edit in _FILES.items()),
 ]
+BREAK = [replace(attack, slow=attack.name in _SLOW) for attack in _ATTACKS]

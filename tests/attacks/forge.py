@@ -81,7 +81,7 @@ _VALUES = {
     "half of the precision": ("(0.25 * x + 0.75 * y).bfloat16()", ""),
     "truth": ("torch.ones_like(x, dtype=torch.bool)", ""),
     "a shape that broadcasts": ("(0.25 * x + 0.75 * y).mean()", ""),
-    "one dimension more": ("(0.25 * x + 0.75 * y)[None]", ""),
+    "one dimension more": ("x[None]", ""),
     "a text that looks right": ("repr((0.25 * x + 0.75 * y).tolist())", ""),
     "a numpy array subclass": ("x.numpy().view(Same)", "import numpy as np\nclass Same(np.ndarray):\n    __eq__ = lambda *a: True"),
     "a list without an end": ("Endless()", "class Endless(list):\n    def __iter__(self):\n        while True:\n            yield 1.0"),
@@ -171,6 +171,8 @@ _TRICKS = {
     ),
 }  # fmt: skip
 
+_FOR_ALL = {"patches the packing of replies", "answers every operation with True"}  # the right answer is packed so too
+
 
 def _cell(document: dict[str, Any], grade_id: str) -> dict[str, Any]:
     return next(c for c in document["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == grade_id)
@@ -222,9 +224,11 @@ _EDITS = {
     "asks for NaN points": _negative,
 }
 
+_SLOW = {"lengths without a body", "a byte at a time"}
+
 FORGE = [
     *(Attack("forge", f"returns {n}", returning(*v)) for n, v in _VALUES.items()),
-    *(Attack("forge", f"replies with {n}", own_agent(v, _SETUP.get(n, "")), ruins_itself=True) for n, v in _REPLIES.items()),
-    *(Attack("forge", n, code) for n, code in _TRICKS.items()),
+    *(Attack("forge", f"replies with {n}", own_agent(v, _SETUP.get(n, "")), ruins_itself=True, slow=n in _SLOW) for n, v in _REPLIES.items()),
+    *(Attack("forge", n, code, ruins_itself=n in _FOR_ALL) for n, code in _TRICKS.items()),
     *(Attack("forge", n, edit=edit) for n, edit in _EDITS.items()),
 ]  # fmt: skip

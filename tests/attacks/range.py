@@ -131,6 +131,11 @@ class Found:
     def contained(self) -> bool:
         return not (self.points or self.leaked or self.left or self.disturbed)
 
+    @property
+    def what_happened(self) -> str:
+        """What the attack achieved, for a person who looks for the hole."""
+        return f"{self.points:g} points, leaked {sorted(self.leaked)}, left {self.left}, disturbed {self.disturbed}"
+
 
 class Range:
     """Grades attacks one after another with one judge and one warm parent, as a grading process does."""
@@ -156,8 +161,8 @@ class Range:
     def grade(self, data: bytes) -> Graded:
         return self.grader.grade(data, student="s", notebook="n", seed=5)
 
-    def try_(self, attack: Attack) -> Found:
-        """Grade the attack, then look at everything it must not have touched."""
+    def try_(self, attack: Attack, *, then_honest: bool = True) -> Found:
+        """Grade the attack, then look at everything it must not have touched; ``then_honest``: and grade an honest notebook after it."""
         code = WRONG + attack.code
         for place, path in self._places.items():
             code = code.replace(place, path)
@@ -171,7 +176,7 @@ class Range:
         found = Found(graded, earned["mix"].points, earned["running_sum"].full, tier=graded.verdict.sandbox)
         found.leaked = set(_PLANTED.findall(everything_shown(graded)))
         found.left = self._at_rest()
-        found.disturbed = self.alone() != self.honest or not self._untouched()
+        found.disturbed = not self._untouched() or (then_honest and self.alone() != self.honest)
         return found
 
     def _at_rest(self) -> list[str]:
@@ -215,7 +220,7 @@ def opened(tier: Tier | None = None) -> Iterator[Range]:
         changed = {"HOME": str(root / "home"), "XDG_RUNTIME_DIR": str(run_dirs), "COURSE_SECRET": _token()}
         stack.enter_context(mock.patch.dict(os.environ, changed))
         if tier is not None:
-            stack.enter_context(mock.patch("autograder.sandbox.sandbox.best_tier", lambda *_: tier))
+            stack.enter_context(mock.patch("autograder.sandbox.sandbox.best_tier", return_value=tier))
         assignment = Assignment.load(root, "a")
         judge = stack.enter_context(Judge(assignment.tests, assignment.exercises))
         warm = stack.enter_context(WarmParent(("autograder.judge.agent",)))

@@ -26,7 +26,7 @@ def attacked():
 
 @pytest.mark.parametrize("attack", _PARAMETERS)
 def test_attack(attacked, attack: Attack):
-    found = attacked.try_(attack)
+    found = attacked.try_(attack, then_honest=attack.kind == "break")
     assert found.points == 0
     assert found.leaked == set()
     assert found.left == []
@@ -38,20 +38,25 @@ def test_attack(attacked, attack: Attack):
     json.loads(found.graded.verdict.model_dump_json())
 
 
-def test_the_honest_notebook_earns_what_it_deserves(attacked):
-    assert [e["points"] for e in attacked.honest["exercises"]] == [0, 10]
-
-
 def test_names_are_unique_and_every_kind_is_tried():
     assert len({(a.kind, a.name) for a in ATTACKS}) == len(ATTACKS)
     assert all(sum(a.kind == kind for a in ATTACKS) >= 15 for kind in KINDS)
 
 
-@pytest.mark.parametrize("name", ["reads the solutions", "reads the gradebook", "searches its own memory"])
-def test_without_a_sandbox_the_alarm_goes_off(name):
-    """That the range notices a theft: two of these succeed as soon as nothing stands in the way."""
-    attack = next(a for a in STEAL if a.name == name)
+def test_after_all_of_them_an_honest_notebook_is_graded_as_before(attacked):
+    assert attacked.alone() == attacked.honest
+    assert [e["points"] for e in attacked.honest["exercises"]] == [0, 10]
+
+
+def test_without_a_sandbox_the_alarm_goes_off():
+    """That the range notices a theft: with nothing in the way these succeed. The last one does not, as nothing secret is in the process."""
+    thieves = (
+        "reads the solutions",
+        "reads the gradebook",
+        "reads a key in the home directory",
+        "searches its own memory",
+    )
     with opened("none") as place:
-        found = place.try_(attack)
-    assert found.tier == "none"
-    assert bool(found.leaked) == (name != "searches its own memory")
+        found = [place.try_(a, then_honest=False) for name in thieves for a in STEAL if a.name == name]
+    assert {f.tier for f in found} == {"none"}
+    assert [bool(f.leaked) for f in found] == [True, True, True, False]
