@@ -97,7 +97,7 @@ def extend(
 
 
 def status(course: CourseFolder = HERE, as_json: Json = False) -> None:
-    """How far each assignment is: handed in, graded, waiting for a person. Reads files only."""
+    """How far each assignment is: released, handed in, graded, with feedback."""
     from ruamel.yaml import YAML  # not the whole model of the course: this command answers at once
 
     root = course if course.is_dir() else course.parent

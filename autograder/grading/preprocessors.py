@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from nbconvert.exporters import NotebookExporter
+from nbconvert.exporters import HTMLExporter, NotebookExporter
 from nbformat import NotebookNode
 from nbgrader.preprocessors.base import NbGraderPreprocessor
 from nbgrader.preprocessors.execute import Execute
 from traitlets import Bool, Unicode
 
 from autograder.course import Course, seed
+from autograder.gradebook.book import Book
 from autograder.grading.assignment import Assignment, empty
 from autograder.grading.grade import Grader
-from autograder.grading.verdicts import write_verdict
+from autograder.grading.pages import render_page
+from autograder.grading.verdicts import read_verdict, verdict_path, write_verdict
 from autograder.judge.session import Judge
 from autograder.sandbox import Limits, WarmParent
 from autograder.sandbox.manager import kernel_manager_class
@@ -73,6 +75,25 @@ class JudgeExecute(NbGraderPreprocessor):
         )
         write_verdict(course, graded.verdict)
         return graded.notebook, resources
+
+
+class FeedbackExporter(HTMLExporter):
+    """Writes our feedback page where ``nbgrader generate_feedback`` would write its own; that one where there is no verdict."""
+
+    root = Unicode("", help="the folder of course.yaml").tag(config=True)
+
+    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **options: Any) -> Any:
+        """The page of the notebook that nbgrader names in ``resources``, and the resources."""
+        place = resources["nbgrader"]
+        student, assignment = place["student"], place["assignment"]
+        course = Course.load(Path(self.root))
+        verdict = read_verdict(verdict_path(course, student, assignment, place["notebook"]))
+        if verdict is None:
+            return super().from_notebook_node(nb, resources=resources, **options)
+        with Book(course) as book:
+            html = render_page(course, verdict, book.row(assignment, student), book.comments(assignment, student))
+        resources["output_extension"] = ".html"
+        return html, resources
 
 
 class SandboxExecute(Execute):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,16 @@ class PickLanguage(NbGraderPreprocessor):
 
 
 class ShipTools(NbGraderPreprocessor):
-    """Lets the first code cell import the students' tools from the wheel that lies beside the notebook."""
+    """Puts the students' tools beside the notebook as a wheel, and lets the first code cell import them from there."""
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Put the import path before the first code cell's own lines."""
+        """Put the import path before the first code cell's own lines, and the wheel among the files that nbgrader writes."""
+        beside = resources.get("metadata", {}).get("path")
+        if beside:
+            hints = Path(beside) / "hints.json"
+            with tempfile.TemporaryDirectory() as folder:
+                wheel = build_student_wheel(Path(folder), hints if hints.is_file() else None)
+                resources.setdefault("outputs", {})[wheel.name] = wheel.read_bytes()
         first = next((cell for cell in nb.cells if cell.cell_type == "code"), None)
         if first is not None and "from autograder import" in first.source:
             first.source = f"{first_cell(wheel_name())}\n\n{first.source}"
@@ -92,8 +99,6 @@ def release(course: Course, assignment: str) -> list[Path]:
     Raises CourseFault with nbgrader's own words when it fails.
     """
     _run(course, assignment, "generate_assignment")
-    hints = course.folder("source", assignment) / "hints.json"
-    build_student_wheel(course.folder("release", assignment), hints if hints.is_file() else None)
     with Book(course) as book:
         book.settle(assignment)  # due dates: without them `nbgrader autograde` takes no late penalty
         book.enroll(Roster.of(course).people.values())

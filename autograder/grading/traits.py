@@ -55,6 +55,8 @@ def configure(c: Config, root: Path | str) -> Course:
         "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
+    c.GenerateFeedback.exporter_class = _OURS + "preprocessors.FeedbackExporter"
+    c.FeedbackExporter.root = str(course.root)
     c.JudgeExecute.root = str(course.root)
     c.ReleasedStructure.root = str(course.root)
     return course

@@ -18,6 +18,7 @@ from autograder.grading.run import grade_class, local_pool
 from autograder.grading.traits import configure
 
 ROOT = Path(__file__).parents[2]
+pages: dict[str, str] = {}
 CHOSEN = ("01_reference", "04", "09", "10", "11", "14", "15", "16", "17")
 
 
@@ -49,6 +50,9 @@ def rows(tmp_path_factory):
             configure(config, folder)
             result = NbGraderAPI(config=config).autograde("ch18", "*")
             assert result["success"], result.get("error") or result.get("log")
+            result = NbGraderAPI(config=config).generate_feedback("ch18", "04_one_mistake")
+            assert result["success"], result.get("error") or result.get("log")
+            pages.update({p.name: p.read_text() for p in folder.glob("feedback/04_one_mistake/ch18/*.html")})
         with Book(course) as book:
             made[way] = {row.student: row for row in book.rows("ch18")}
     return made
@@ -67,3 +71,10 @@ def test_penalties_and_times_are_equal(rows):
     late = {student: (row.penalty, row.submitted) for student, row in rows["autograder"].items()}
     assert late == {student: (row.penalty, row.submitted) for student, row in rows["nbgrader"].items()}
     assert late["04_one_mistake"][0] > 0
+
+
+def test_nbgraders_own_feedback_command_writes_our_page(rows):
+    (page,) = pages.values()
+    assert "prefix_mean_loop" in page
+    assert "迟交" in page
+    assert len(page) < 120_000, "nbgrader's own page is larger, with a style sheet for every kind of cell"
