@@ -140,6 +140,7 @@ _SLOW = {
     "cell: takes memory in many processes",
     "cell: shows ten thousand outputs",
     "cell: prints without an end",
+    "cell: prints a million lines",
     "cell: runs for ever",
     "cell: updates one output without an end",
     "cell: writes 300 MB past Python",

@@ -224,10 +224,10 @@ _EDITS = {
     "asks for NaN points": _negative,
 }
 
-_SLOW = {"lengths without a body", "a byte at a time"}
+_SLOW = {"a list without an end", "lengths without a body", "a byte at a time"}
 
 FORGE = [
-    *(Attack("forge", f"returns {n}", returning(*v)) for n, v in _VALUES.items()),
+    *(Attack("forge", f"returns {n}", returning(*v), slow=n in _SLOW) for n, v in _VALUES.items()),
     *(Attack("forge", f"replies with {n}", own_agent(v, _SETUP.get(n, "")), ruins_itself=True, slow=n in _SLOW) for n, v in _REPLIES.items()),
     *(Attack("forge", n, code, ruins_itself=n in _FOR_ALL) for n, code in _TRICKS.items()),
     *(Attack("forge", n, edit=edit) for n, edit in _EDITS.items()),
