@@ -6,6 +6,7 @@ Whatever a student's code does (crash, hang, fill the memory) is a result. What 
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from autograder.grading.assignment import Assignment, empty
 from autograder.grading.kernel import StudentKernel
 from autograder.grading.outputs import points_from_outputs, settle_outputs
 from autograder.grading.scoring import exercise_verdict, needs_signature, signature_of
+from autograder.judge.draw import derive
 from autograder.judge.faults import Fault
 from autograder.judge.session import Judge, Run
 from autograder.judge.verdict import (
@@ -56,6 +58,9 @@ class Grader:
     def grade(self, data: bytes | None, *, student: str, notebook: str, seed: int) -> Graded:
         """Grade the bytes of one notebook; None stands for a notebook that was not handed in.
 
+        Hidden inputs are drawn from ``seed`` and the bytes: a regrade sees the same ones, a changed submission others, so that
+        nothing can be learned from one attempt that would be of use in the next.
+
         Raises SandboxUnavailable when the machine offers no isolation and ``allow_unsandboxed`` is not set.
         """
         start = time.monotonic()
@@ -65,7 +70,7 @@ class Grader:
             notebook=notebook,
             student=student,
             status=Status.MISSING,
-            seed=seed,
+            seed=derive(seed, hashlib.sha256(data or b"").hexdigest()),
             fingerprint=self.assignment.key(data, self.limits, seed),
         )
         if data is None:
