@@ -7,7 +7,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types tests test-browser test-slow clean setup
+.PHONY: demo test lint types tests test-browser test-slow test-peer bench clean setup
 
 demo: setup
 	@$(BIN)/autograder doctor
@@ -45,6 +45,19 @@ test-browser: setup
 
 test-slow: setup
 	@$(BIN)/python -m pytest -m slow
+
+# nbgrader's own tests of autograde, with its kernels in our sandbox: forked, then each in a fresh interpreter
+test-peer: setup
+	@for way in warm cold; do \
+	  echo "kernels: $$way"; \
+	  PATH="$(CURDIR)/$(BIN):$$PATH" JUPYTER_CONFIG_PATH="$(CURDIR)/tests/peer/$$way" \
+	    $(BIN)/python -m pytest -q -p no:cacheprovider -W ignore --rootdir=tests/peer/$$way -c /dev/null \
+	    --pyargs nbgrader.tests.apps.test_nbgrader_autograde || exit 1; \
+	done
+
+# the chapter graded by stock nbgrader, by this package, and in one process without isolation
+bench: setup
+	@$(BIN)/python -m tests.bench.grading
 
 clean:
 	rm -rf .venv demo build *.egg-info

@@ -8,6 +8,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +31,11 @@ from autograder.grading.pages import render_page
 from autograder.grading.verdicts import read_verdict, verdict_path, write_verdict
 from autograder.judge.session import Judge
 from autograder.sandbox import Limits, WarmParent
-from autograder.sandbox.manager import kernel_manager_class
+from autograder.sandbox.manager import SandboxKernelManager, kernel_manager_class
+
+_GRACE_SECONDS = 5.0  # nbclient interrupts a cell first, and says so in the notebook
+_TOLD = ("NBGRADER_EXECUTION", "NBGRADER_VALIDATING")  # how a notebook learns that it is being graded
+_COPIED_BYTES = 32 << 20
 
 
 class TolerantExporter(NotebookExporter):
@@ -97,13 +105,45 @@ class FeedbackExporter(HTMLExporter):
 
 
 class SandboxExecute(Execute):
-    """nbgrader's Execute with the kernel in our sandbox; for courses whose tests are nbgrader's own."""
+    """nbgrader's Execute with the kernel in our sandbox; for courses whose tests are nbgrader's own.
+
+    Its options are Execute's. Files that the notebook makes in its directory are copied back, as far as they are new, no notebooks and fit:
+    what nbgrader and the instructor have put there stays as it is.
+    """
 
     allow_unsandboxed = Bool(False, help="run without isolation where none is possible").tag(config=True)
+    warm = Bool(True, help="fork kernels from a process that has loaded torch and IPython").tag(config=True)
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)  # type: ignore[no-untyped-call]
-        self.kernel_manager_class = kernel_manager_class(Limits(), _warm(), self.allow_unsandboxed)
+    def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None) -> tuple[NotebookNode, Any]:
+        """Run the notebook's cells."""
+        limits = Limits()
+        patience = self.timeout + _GRACE_SECONDS if self.timeout else limits.notebook_seconds
+        limits = replace(limits, cell_seconds=patience, notebook_seconds=limits.notebook_seconds + patience)
+        env = {name: os.environ[name] for name in _TOLD if name in os.environ}
+        warm = _warm() if self.warm else None
+        self.kernel_manager_class = kernel_manager_class(limits, warm, self.allow_unsandboxed, env)
+        return super().preprocess(nb, resources, km)
+
+    @contextlib.contextmanager
+    def setup_kernel(self, **options: Any) -> Iterator[None]:
+        """As nbclient's, and copy back the files that were made."""
+        with super().setup_kernel(**options):
+            yield
+            assert isinstance(self.km, SandboxKernelManager) and self.km.sandbox is not None
+            copy_new(self.km.sandbox.read_work(_COPIED_BYTES), Path(self.resources["metadata"]["path"]))
+
+
+def copy_new(files: Mapping[str, bytes], directory: Path) -> None:
+    """Write files that a student's code has made into a directory of ours: none that is there, hidden, or a notebook."""
+    for name, content in files.items():
+        path = directory / name
+        if path.suffix == ".ipynb" or any(part.startswith(".") for part in Path(name).parts):
+            continue
+        with contextlib.suppress(OSError):  # among them, a file that is there already
+            if path.parent.resolve().is_relative_to(directory.resolve()):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("xb") as file:
+                    file.write(content)
 
 
 _judges: dict[str, Judge] = {}

@@ -66,8 +66,10 @@ def configure_executor(c: Config) -> None:
     """Configure any nbgrader course to run its notebooks in our sandbox, and nothing else: ``c = get_config(); configure_executor(c)``."""
     c.Autograde.autograde_preprocessors = [
         _OURS + "preprocessors.SandboxExecute",
+        "nbgrader.preprocessors.IgnorePattern",
+        "nbconvert.preprocessors.ClearMetadataPreprocessor",
         *(
             f"nbgrader.preprocessors.{step}"
-            for step in ("IgnorePattern", "LimitOutput", "SaveAutoGrades", "AssignLatePenalties", "CheckCellMetadata")
+            for step in ("LimitOutput", "SaveAutoGrades", "AssignLatePenalties", "CheckCellMetadata")
         ),
     ]

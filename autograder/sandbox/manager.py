@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from queue import Empty
 from typing import Any, cast
@@ -28,8 +28,9 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from nbclient.exceptions import DeadKernelError
-from traitlets import Bool, DottedObjectName, Instance, Type
+from traitlets import Bool, Dict, DottedObjectName, Instance, Type
 
+from autograder.sandbox.files import read_files
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.messages import OUTPUTS, is_output, is_sound_output, read_message
 from autograder.sandbox.sandbox import Sandbox
@@ -39,7 +40,6 @@ _READY_SECONDS = 60.0
 _POLL_SECONDS = 0.01
 _LOOK_SECONDS = 0.05
 _QUEUED_MESSAGES = 64
-_DEPTH = 16
 
 
 class _Channel(AsyncZMQSocketChannel):
@@ -241,6 +241,7 @@ class SandboxKernelManager(AsyncKernelManager):
     limits = Instance(Limits, args=())
     warm = Instance(WarmParent, allow_none=True)
     allow_unsandboxed = Bool(False, config=True, help="Run notebooks without isolation where none is possible.")
+    env = Dict(help="Variables that the notebook's code sees besides the sandbox's own.")
     sandbox = Instance(Sandbox, allow_none=True)
 
     @classmethod
@@ -258,7 +259,9 @@ class SandboxKernelManager(AsyncKernelManager):
     async def start_kernel(self, *, cwd: str | None = None, **_: Any) -> None:  # type: ignore[override]
         """Start a sandbox with a copy of the files in ``cwd``. Raises SandboxUnavailable."""
         files = read_files(Path(cwd), self.limits.disk_bytes) if cwd else {}
-        sandbox = Sandbox(self.limits, warm=self.warm, files=files, allow_unsandboxed=self.allow_unsandboxed)
+        sandbox = Sandbox(
+            self.limits, warm=self.warm, files=files, env=self.env, allow_unsandboxed=self.allow_unsandboxed
+        )
         await asyncio.to_thread(sandbox.start)
         self._attach(sandbox)
 
@@ -286,29 +289,16 @@ class SandboxKernelManager(AsyncKernelManager):
 
 
 def kernel_manager_class(
-    limits: Limits, warm: WarmParent | None = None, allow_unsandboxed: bool = False
+    limits: Limits,
+    warm: WarmParent | None = None,
+    allow_unsandboxed: bool = False,
+    env: Mapping[str, str] | None = None,
 ) -> type[SandboxKernelManager]:
     """A class to set as ``kernel_manager_class`` of nbclient's NotebookClient or nbgrader's Execute."""
 
     class ConfiguredKernelManager(SandboxKernelManager):
         def __init__(self, **options: Any) -> None:
-            super().__init__(limits=limits, warm=warm, allow_unsandboxed=allow_unsandboxed, **options)
+            fixed = {"limits": limits, "warm": warm, "allow_unsandboxed": allow_unsandboxed, "env": dict(env or {})}
+            super().__init__(**fixed, **options)
 
     return ConfiguredKernelManager
-
-
-def read_files(directory: Path, most_bytes: int) -> dict[str, bytes]:
-    """The regular files below a directory, by relative name, as far as they fit; links are left out, not followed."""
-    files: dict[str, bytes] = {}
-    pending = [directory]
-    while pending:
-        current = pending.pop()
-        for entry in os.scandir(current):
-            if entry.is_dir(follow_symlinks=False) and len(Path(entry.path).relative_to(directory).parts) < _DEPTH:
-                pending.append(Path(entry.path))
-            elif entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size <= most_bytes:
-                with open(entry.path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW)) as file:
-                    content = file.read(most_bytes)
-                most_bytes -= len(content)
-                files[str(Path(entry.path).relative_to(directory))] = content
-    return files

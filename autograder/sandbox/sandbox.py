@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.sandbox import bubblewrap, launch
 from autograder.sandbox.death import Cause, Death
+from autograder.sandbox.files import read_files
 from autograder.sandbox.launch import LaunchError, Processes
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.probe import best_tier, working_program
@@ -46,6 +47,7 @@ class Sandbox:
 
     ``warm``: fork the kernel from there; when that is impossible, or None, a fresh interpreter is started.
     ``files``: copied into the notebook's directory before anything runs.
+    ``env``: variables that its code sees besides the sandbox's own.
     ``tier``: the isolation to use; by default the best that holds on this machine.
     ``allow_unsandboxed``: run without isolation (tier ``"none"``) rather than not at all.
 
@@ -59,6 +61,7 @@ class Sandbox:
         *,
         warm: WarmParent | None = None,
         files: Mapping[str, bytes] | None = None,
+        env: Mapping[str, str] | None = None,
         tier: Tier | None = None,
         allow_unsandboxed: bool = False,
     ) -> None:
@@ -70,6 +73,7 @@ class Sandbox:
         self._tier, self._allow_unsandboxed = tier, allow_unsandboxed
         self._warm_parent = warm
         self._files = {checked_name(name): content for name, content in (files or {}).items()}
+        self._env = dict(env or {})
         self._key = secrets.token_hex(16)
         self._run_dir: Path | None = None
         self._manager: SandboxKernelManager | None = None
@@ -181,6 +185,15 @@ class Sandbox:
             self._manager = SandboxKernelManager.of(self)
         return self._manager
 
+    def read_work(self, most_bytes: int) -> dict[str, bytes]:
+        """The regular files in the notebook's directory as they are now, by relative name, as far as they fit."""
+        with self._lock:
+            if self._processes is None:
+                return {}
+            if self._processes.tmp is not None:
+                return read_files(Path(bubblewrap.WORK).name, most_bytes, self._processes.tmp)
+            return read_files(self.run_dir / "work", most_bytes)
+
     def usage(self) -> Usage:
         """CPU time and peak memory, sampled from outside; at the end CPU time as the operating system accounted it."""
         return self._meter.usage if self._meter is not None else Usage()
@@ -218,7 +231,7 @@ class Sandbox:
         uid = None if self.tier == "none" else fresh_uid()
         work = bubblewrap.WORK if self.tier == "bubblewrap" else str(run_dir.make_work(uid))
         connection: dict[str, str | int] = {"ip": str(self._run_dir / "k"), "key": self._key}
-        spec = make_spec(self.tier, self.limits, work, uid, connection=connection, files=self._files)
+        spec = make_spec(self.tier, self.limits, work, uid, connection=connection, files=self._files, env=self._env)
         with contextlib.ExitStack() as given:  # what the kernel gets, and this process then closes
             report, report_inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             cleanup.callback(report.close)

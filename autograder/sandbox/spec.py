@@ -25,6 +25,7 @@ def make_spec(
     *,
     connection: Mapping[str, str | int] | None = None,
     files: Mapping[str, bytes] | None = None,
+    env: Mapping[str, str] | None = None,
     canary: tuple[str, int, int] = ("", 0, 0),
 ) -> Spec:
     """The confinement of one process in ``work``; ``uid`` as from :func:`~autograder.sandbox.users.fresh_uid`."""
@@ -48,7 +49,7 @@ def make_spec(
         read, write = (*bubblewrap.readable(), *_HARDWARE), ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
     return Spec(
         work=work,
-        env=_environment(work, temporary, limits.threads),
+        env=_environment(work, temporary, limits.threads) | dict(env or {}),
         rlimits=rlimits,
         uid=uid,
         read=read,

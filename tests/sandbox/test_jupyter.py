@@ -15,7 +15,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError
 from nbgrader.preprocessors import Execute
 
-from autograder.sandbox.manager import kernel_manager_class, read_files
+from autograder.sandbox.files import read_files
+from autograder.sandbox.manager import kernel_manager_class
 from autograder.sandbox.messages import is_output, is_sound_output, read_message
 
 
