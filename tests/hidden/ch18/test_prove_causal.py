@@ -222,7 +222,8 @@ QKV = """
 def fn(q, k, v):
     s = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]) + w  # (B, T, T)
     a = s.masked_fill(~m, float("-inf")).softmax(-1) * z
-    y = a @ v + r @ (v * c) + u @ (k * c)  # (B, T, d)
+    gate = q[:, :1, :1] if f else 1.0  # (B, 1, 1): a number of the first position, always in the past
+    y = a @ v + gate * (r @ (v * c)) + u @ (k * c)  # (B, T, d)
     if n:
         y = F.layer_norm(y, y.shape[-1:]) * c
     y *= g
@@ -237,7 +238,7 @@ def _qkv(student, T, **special):
     """A probe of (Q, K, V) -> Y, causal unless a special constant makes it leak."""
     zeros = torch.zeros(T, T, dtype=torch.float64)
     causal = {"m": _tril(T), "z": zeros + 1, "r": zeros, "u": zeros, "w": zeros, "c": UNEVEN, "n": False, "g": 1.0}
-    causal |= {"j": zeros[:, :1], "o": zeros[:1, :1]}
+    causal |= {"j": zeros[:, :1], "o": zeros[:1, :1], "f": False}
     return student.probe(QKV, **(causal | special))
 
 
@@ -381,6 +382,18 @@ class TestPrefixLeak:
             expect.that(student.prefix_leak(causal, Q, K, V, 3) == 0, ZERO)
             expect.close(student.prefix_leak(leaking, Q, K, V, 3), 0.7, Text(zh="最大的变化", en="the largest change"))
             jumps[1, 2] = -0.3
+
+    def test_every_sequence_counts(self, student, draw):
+        """只在一条序列里出现的泄漏，不论是哪一条，都要发现。
+
+        A leak that shows in one sequence only is found, whichever it is.
+        """
+        Q, K, V = draw(3, self.B, self.T, self.D)
+        fns = [_qkv(student, self.T, f=True, r=_entries(self.T, p, 0.5)) for p in (None, "next")]
+        for which in (0, self.B - 1):
+            Q[:, 0, 0] = 0.0
+            Q[which, 0, 0] = 1.0
+            _expect_twins(lambda fn: student.prefix_leak(fn, Q, K, V, 3), *fns, least=0.01)
 
     def test_lawful_oddities(self, student, draw):
         """遮罩后面的巨大分数、残差、只有两个位置、只有一条序列，都不是泄漏；同样情形下真的泄漏要发现。
