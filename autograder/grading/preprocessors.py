@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from jupyter_client.kernelspec import NATIVE_KERNEL_NAME, KernelSpecManager, NoSuchKernel
 from nbconvert.exporters import HTMLExporter, NotebookExporter
 from nbformat import NotebookNode
 from nbgrader.preprocessors.base import NbGraderPreprocessor
@@ -115,7 +116,10 @@ class SandboxExecute(Execute):
     warm = Bool(True, help="fork kernels from a process that has loaded torch and IPython").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None) -> tuple[NotebookNode, Any]:
-        """Run the notebook's cells."""
+        """Run the notebook's cells. Raises NoSuchKernel, as nbgrader's own does, for a notebook that is not for Python."""
+        kernel = self.kernel_name or nb.metadata.get("kernelspec", {}).get("name", NATIVE_KERNEL_NAME)
+        if kernel != "python" and KernelSpecManager().get_kernel_spec(kernel).language.lower() != "python":
+            raise NoSuchKernel(kernel)
         limits = Limits()
         patience = self.timeout + _GRACE_SECONDS if self.timeout else limits.notebook_seconds
         limits = replace(limits, cell_seconds=patience, notebook_seconds=limits.notebook_seconds + patience)

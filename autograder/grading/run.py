@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass
 
 import nbformat
@@ -20,7 +21,7 @@ from autograder.gradebook.book import Book, NotebookScores, Score
 from autograder.grading.assignment import Assignment
 from autograder.grading.submissions import Handed, handed_in, students
 from autograder.grading.verdicts import read_verdict, verdict_path, write_atomically, write_verdict
-from autograder.grading.worker import Result, Setup, grade_submission
+from autograder.grading.worker import Result, Setup, end_with_parent, grade_submission
 from autograder.judge.verdict import Status, Verdict, Words
 from autograder.text import Text
 
@@ -40,7 +41,7 @@ class Done:
 
 def local_pool(jobs: int) -> Callable[[], Executor]:
     """A maker of pools of ``jobs`` grading processes on this machine."""
-    return lambda: ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
+    return lambda: ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=end_with_parent)
 
 
 def grade_class(
@@ -68,13 +69,14 @@ def grade_class(
                 yield Done(student, found, fresh=False)
             else:
                 waiting.append(handed)
-        for handed, results in _through_pool(course, setup, waiting, make_pool, workers):
-            yield _write(course, book, assignment, handed, results)
+        with closing(_through_pool(course, setup, waiting, make_pool, workers)) as graded:
+            for handed, results in graded:
+                yield _write(course, book, assignment, handed, results)
 
 
 def _through_pool(
     course: Course, setup: Setup, waiting: list[Handed], make_pool: Callable[[], Executor], workers: int
-) -> Iterator[tuple[Handed, tuple[Result, ...] | None]]:
+) -> Generator[tuple[Handed, tuple[Result, ...] | None], None, None]:
     """Results in order of completion; None for a submission that ended its worker twice while it was alone there.
 
     When a worker is lost, any of the submissions then under way may be why: they are graded once more, one at a time.
@@ -118,7 +120,12 @@ def _through_pool(
 
 def _submit(pool: Executor, course: Course, setup: Setup, handed: Handed) -> Future[tuple[Result, ...]]:
     notebooks = tuple((n, seed(course, setup.assignment, handed.student, n.name)) for n in handed.notebooks)
-    return pool.submit(grade_submission, setup, handed.student, notebooks)
+    try:
+        return pool.submit(grade_submission, setup, handed.student, notebooks)
+    except BrokenExecutor as error:  # a worker was lost meanwhile
+        lost: Future[tuple[Result, ...]] = Future()
+        lost.set_exception(error)
+        return lost
 
 
 def _found(course: Course, assignment: Assignment, handed: Handed) -> tuple[Verdict, ...] | None:

@@ -284,6 +284,21 @@ class WithPositionBuffer(nn.Module):
         return self.pos_emb(positions).add(self.tok_emb(idx))
 
 
+@alternative(of=TokenPosEmbedding)
+class OneHotTokens(nn.Module):
+    def __init__(self, V, C, T_max):
+        super().__init__()
+        self.V = V
+        self.tokens = nn.Linear(V, C, bias=False)  # its weight is E transposed, (C, V)
+        self.P = nn.Parameter(torch.randn(1, T_max, C))
+
+    def forward(self, idx):
+        T = idx.shape[1]
+        if self.P.shape[1] < T:
+            raise ValueError("too long")
+        return self.tokens(F.one_hot(idx, self.V).to(self.P.dtype)) + self.P[:, :T]
+
+
 # ---------------------------------------------------------------- crop_context
 
 
