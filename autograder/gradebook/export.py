@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from autograder.course import Course
-from autograder.gradebook.book import Row
+from autograder.gradebook.scores import Row
 from autograder.judge.verdict import Outcome, Status, Verdict
 from autograder.text import Language
 

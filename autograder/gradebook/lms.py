@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from autograder.course import Course, CourseError
-from autograder.gradebook.book import Row
 from autograder.gradebook.roster import Person, Roster
+from autograder.gradebook.scores import Row
 from autograder.gradebook.table import Table
 from autograder.gradebook.worksheet import participant_number
 from autograder.text import Text

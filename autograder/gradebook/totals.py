@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from autograder.course import Course, Group
-from autograder.gradebook.book import Row
+from autograder.gradebook.scores import Row
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 from autograder.course import Course
 from autograder.feedback.page import Late, Manual, Show, page
 from autograder.feedback.write import write_feedback
-from autograder.gradebook.book import Book, Row
+from autograder.gradebook.book import Book
+from autograder.gradebook.scores import Row
 from autograder.grading.verdicts import read_verdict
 from autograder.judge.verdict import Verdict
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import nbformat
 
 from autograder.course import Course, seed
-from autograder.gradebook.book import Book, NotebookScores, Score
+from autograder.gradebook.book import Book
+from autograder.gradebook.scores import NotebookScores, Score
 from autograder.grading.assignment import Assignment
 from autograder.grading.submissions import Handed, handed_in, students
 from autograder.grading.verdicts import read_verdict, verdict_path, write_atomically, write_verdict

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from autograder.course import Course
-from autograder.gradebook.book import Book, NotebookScores, Score
+from autograder.gradebook.book import Book
+from autograder.gradebook.scores import NotebookScores, Score
 from autograder.gradebook.traits import configure
 
 DUE = datetime(2026, 3, 9, 15, 59, tzinfo=UTC)

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.course import Course, CourseError
-from autograder.gradebook.book import CellScore, Row
 from autograder.gradebook.lms import Filled, fill
+from autograder.gradebook.scores import CellScore, Row
 from autograder.gradebook.table import Table
 
 ROSTER = """\

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from autograder.course import Course
 from autograder.course.edit import extend
-from autograder.gradebook.book import Book, NotebookScores, Score
+from autograder.gradebook.book import Book
 from autograder.gradebook.collect import collect
 from autograder.gradebook.export import scores_csv
 from autograder.gradebook.lms import fill
 from autograder.gradebook.roster import Roster
+from autograder.gradebook.scores import NotebookScores, Score
 
 
 def test_from_zip_to_filled_gradebook(released: Path, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.course import Course
-from autograder.gradebook.book import CellScore, Row
 from autograder.gradebook.export import gradescope, scores_csv
+from autograder.gradebook.scores import CellScore, Row
 from autograder.gradebook.totals import totals
 from autograder.judge.verdict import (
     CellVerdict,
