@@ -7,7 +7,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types tests test-browser test-slow test-peer bench clean setup
+.PHONY: demo test lint types tests test-browser test-hub test-slow test-peer bench clean setup
 
 demo: setup
 	@$(BIN)/autograder doctor
@@ -43,6 +43,13 @@ setup: .venv/.installed
 test-browser: setup
 	@$(BIN)/python -m pytest -m browser tests/browser
 
+# docs/deploy.md's JupyterHub: users, exchange, PostgreSQL, the grader as a service; as root, with node and npm
+test-hub: setup node_modules/.bin/configurable-http-proxy
+	@$(BIN)/python -m pytest -m browser tests/hub
+
+node_modules/.bin/configurable-http-proxy:
+	@npm install --silent --no-save --no-fund --no-audit --prefix . configurable-http-proxy@5.1.0
+
 test-slow: setup
 	@$(BIN)/python -m pytest -m slow
 
@@ -60,4 +67,4 @@ bench: setup
 	@$(BIN)/python -m tests.bench.grading
 
 clean:
-	rm -rf .venv demo build *.egg-info
+	rm -rf .venv node_modules demo build *.egg-info
