@@ -17,8 +17,9 @@ class Text:
     en: str
 
     def format(self, **values: object) -> Text:
-        """Both languages with ``{name}`` fields filled in."""
-        return Text(zh=self.zh.format(**values), en=self.en.format(**values))
+        """Both languages with ``{name}`` fields filled in; a value that is a Text goes in in the same language."""
+        zh, en = ({k: v.lang(lang) if isinstance(v, Text) else v for k, v in values.items()} for lang in LANGUAGES)
+        return Text(zh=self.zh.format(**zh), en=self.en.format(**en))
 
     def lang(self, language: Language) -> str:
         """The message in one language."""

@@ -68,7 +68,7 @@ def _explained(error: Exception) -> bool:
         for problem in error.problems:
             complain(problem.lang(language()))
     elif isinstance(error, CourseFault):
-        complain(Text(zh=f"课程内容有误：{error}", en=f"The course is at fault: {error}"))
+        complain(Text(zh=f"课程内容有误：{error.text.zh}", en=f"The course is at fault: {error.text.en}"))
     elif isinstance(error, SandboxUnavailable):
         complain(error.text)
         complain(_UNSANDBOXED)

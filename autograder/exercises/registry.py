@@ -30,7 +30,11 @@ _MARK = "__autograder_exercise__"
 
 
 class CourseFault(Exception):
-    """Something in the course itself is wrong; no student may lose points by it."""
+    """Something in the course itself is wrong; no student may lose points by it. ``text`` says what, and what to do."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(text.en)
+        self.text = text
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,12 @@ def exercise_of(reference: Solution) -> Exercise:
     """
     found = vars(reference).get(_MARK)  # vars(): a subclass of a reference class is not itself a reference
     if not isinstance(found, Exercise):
-        raise CourseFault(f"{reference!r} is not a reference solution: decorate it with @exercise first")
+        raise CourseFault(
+            Text(
+                zh=f"{reference!r} 不是参考解答：请先给它加上 @exercise",
+                en=f"{reference!r} is not a reference solution: decorate it with @exercise first",
+            )
+        )
     return found
 
 
@@ -107,14 +116,24 @@ def load(folder: Path) -> dict[str, Exercise]:
     for path in sorted(folder.glob("*.py")):
         for found in _exercises_in(_import(path)):
             if found.name in exercises:
-                raise CourseFault(f"{path}: exercise {found.name!r} is defined twice in {folder}")
+                raise CourseFault(
+                    Text(
+                        zh=f"{path}：练习 {found.name!r} 在 {folder} 里定义了两次",
+                        en=f"{path}: exercise {found.name!r} is defined twice in {folder}",
+                    )
+                )
             exercises[found.name] = found
     return exercises
 
 
 def _refuse_duplicate(known: Exercise, solution: Solution) -> None:
     if solution.__name__ in known.mistakes or solution.__name__ in known.alternatives:
-        raise CourseFault(f"exercise {known.name!r} already has a solution named {solution.__name__!r}: rename one")
+        raise CourseFault(
+            Text(
+                zh=f"练习 {known.name!r} 已经有一个叫 {solution.__name__!r} 的解答：请改掉其中一个的名字",
+                en=f"exercise {known.name!r} already has a solution named {solution.__name__!r}: rename one",
+            )
+        )
 
 
 def _exercises_in(module: ModuleType) -> Iterator[Exercise]:
@@ -136,5 +155,6 @@ def _import(path: Path) -> ModuleType:
     except CourseFault:
         raise
     except Exception as error:
-        raise CourseFault(f"{path} does not import: {type(error).__name__}: {error}") from error
+        said = f"{type(error).__name__}: {error}"
+        raise CourseFault(Text(zh=f"{path} 无法导入：{said}", en=f"{path} does not import: {said}")) from error
     return module

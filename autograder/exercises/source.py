@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterator
 
 from autograder.exercises.registry import CourseFault, Solution
+from autograder.text import Text
 
 
 def answer(solution: Solution, name: str) -> str:
@@ -62,7 +63,7 @@ def _renamed(source: str, old: str, new: str) -> str:
 def _module(solution: Solution) -> ast.Module:
     module = inspect.getmodule(solution)
     if module is None:
-        raise CourseFault(f"the source of {solution!r} cannot be found")
+        raise CourseFault(Text(zh=f"找不到 {solution!r} 的源代码", en=f"the source of {solution!r} cannot be found"))
     return ast.parse(inspect.getsource(module))
 
 

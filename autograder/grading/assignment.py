@@ -15,6 +15,7 @@ from nbformat import NotebookNode
 from autograder.exercises import CourseFault, Exercise, load
 from autograder.notebooks import grade_id, is_grade, is_solution
 from autograder.sandbox import Limits
+from autograder.text import Text
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,12 @@ class Assignment:
         """Read an assignment from a course folder. Raises CourseFault when something it needs is not there."""
         release, source = root / "release" / name, root / "source" / name
         if not any(release.glob("*.ipynb")):
-            raise CourseFault(f"{release} holds no notebook: run `autograder release {name}` first")
+            raise CourseFault(
+                Text(
+                    zh=f"{release} 里没有笔记本：请先运行 `autograder release {name}`",
+                    en=f"{release} holds no notebook: run `autograder release {name}` first",
+                )
+            )
         notebooks = {path.stem: _structure(path, source / path.name) for path in sorted(release.glob("*.ipynb"))}
         files = {
             str(path.relative_to(release)): path.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from nbformat import NotebookNode
 from autograder.course import Course
 from autograder.exercises import CourseFault, Exercise, Solution, load
 from autograder.exercises.source import body
+from autograder.grading import check_words as words
 from autograder.grading.assignment import Assignment
 from autograder.grading.release import prepared
 from autograder.judge.diagnose import named_mistake
@@ -20,6 +22,7 @@ from autograder.judge.draw import derive
 from autograder.judge.session import Judge, Run
 from autograder.judge.verdict import Outcome
 from autograder.notebooks import grade_id, is_grade, is_solution, points
+from autograder.text import Text
 
 
 @dataclass
@@ -35,7 +38,11 @@ class Consistency:
     undiagnosed: int = 0  # mistakes that were not named, or named as another
     false_alarms: int = 0  # references and alternatives that lost points
     stubs_that_score: int = 0
-    problems: list[str] = field(default_factory=list)
+    problems: list[Text] = field(default_factory=list)
+
+    def tell(self, text: Text, **values: object) -> None:
+        """Add a problem."""
+        self.problems.append(text.format(**values))
 
     @property
     def ok(self) -> bool:
@@ -56,7 +63,7 @@ def check(
         exercises = load(course.folder("solutions", name))
         judge = Judge(course.folder("tests", "hidden", name), exercises)
     except CourseFault as fault:
-        found.problems.append(str(fault))
+        found.problems.append(fault.text)
         return found
     with judge:
         _check_notebooks(course, name, exercises, judge, found)
@@ -64,7 +71,7 @@ def check(
             progress(exercise.name)
             if exercise.name in judge.tests:
                 for number in range(seeds):
-                    _check_exercise(judge, exercise, derive(number, "check"), found, first=number == 0)
+                    _check_exercise(judge, exercise, number, found)
         _check_release(course, name, exercises, found)
     found.exercises = len(exercises)
     found.mistakes = sum(len(e.mistakes) for e in exercises.values())
@@ -72,42 +79,32 @@ def check(
     return found
 
 
-def _check_exercise(judge: Judge, exercise: Exercise, seed: int, found: Consistency, first: bool) -> None:
-    for what, solution in [("reference", exercise.reference), *exercise.alternatives.items()]:
+def _check_exercise(judge: Judge, exercise: Exercise, number: int, found: Consistency) -> None:
+    seed = derive(number, "check")
+    right: list[tuple[Text | str, Solution]] = [(words.REFERENCE, exercise.reference), *exercise.alternatives.items()]
+    for what, solution in right:
         runs = _runs(judge, exercise, solution, seed)
         failed = [run for run in runs if run.outcome is not Outcome.PASSED]
         if failed:
             found.false_alarms += 1
-            said = failed[0].problem or (failed[0].text.en if failed[0].text else "")
-            found.problems.append(f"{exercise.name}: {what} fails {failed[0].test.name} (seed {seed}): {said}")
+            test, said = failed[0].test.name, failed[0].problem or failed[0].text or ""
+            found.tell(words.RIGHT_FAILS, exercise=exercise.name, solution=what, test=test, seed=number, said=said)
     for mistake in exercise.mistakes.values():
         runs = _runs(judge, exercise, mistake.solution, seed)
         if all(run.outcome is Outcome.PASSED for run in runs):
             found.survived += 1
-            found.problems.append(
-                f"{exercise.name}: the mistake {mistake.name} earns everything: add a hidden test that fails it"
-            )
+            found.tell(words.SURVIVES, exercise=exercise.name, mistake=mistake.name)
             continue
         named = named_mistake(judge, exercise, runs, seed)
         if named is None or named.name != mistake.name:
             found.undiagnosed += 1
-            instead = f"named as {named.name}" if named is not None else "not named"
-            found.problems.append(f"{exercise.name}: the mistake {mistake.name} is {instead} (seed {seed})")
-    if first:
+            text, other = (words.UNNAMED, "") if named is None else (words.TAKEN_FOR, named.name)
+            found.tell(text, exercise=exercise.name, mistake=mistake.name, other=other, seed=number)
+    if number == 0:
         stub = _runs(judge, exercise, _stub, seed)
-        if any(run.outcome is Outcome.PASSED for run in stub):
+        if passed := [run.test.name for run in stub if run.outcome is Outcome.PASSED]:
             found.stubs_that_score += 1
-            found.problems.append(
-                f"{exercise.name}: the stub passes {', '.join(r.test.name for r in stub if r.outcome is Outcome.PASSED)}"
-            )
-        if not exercise.mistakes:
-            found.problems.append(
-                f"{exercise.name}: no named mistake: add at least one with @mistake(of={exercise.name}, …)"
-            )
-        if len(exercise.alternatives) < 1:
-            found.problems.append(
-                f"{exercise.name}: no valid alternative: add one with @alternative(of={exercise.name})"
-            )
+            found.tell(words.STUB_PASSES, exercise=exercise.name, tests=", ".join(passed))
 
 
 def _stub(*args: Any, **kwargs: Any) -> Any:
@@ -122,37 +119,36 @@ def _check_notebooks(
     course: Course, name: str, exercises: dict[str, Exercise], judge: Judge, found: Consistency
 ) -> None:
     """Each exercise must have an answer cell, a grade cell with points, a reference and hidden tests."""
-    graded: dict[str, Path] = {}
+    graded: set[str] = set()
     answered: set[str] = set()
+    ids: Counter[str] = Counter()
     for path in sorted(course.folder("source", name).glob("*.ipynb")):
         for cell in nbformat.read(path, as_version=4).cells:
             identity = str(grade_id(cell) or "")
+            ids.update([identity] if identity else [])
             if is_solution(cell) and cell.cell_type == "code":
                 answered.add(identity.removesuffix("_answer"))
                 if "### BEGIN SOLUTION" not in cell.source:
-                    found.problems.append(
-                        f"{path.name}: {identity}: no '### BEGIN SOLUTION' … '### END SOLUTION' region"
-                    )
+                    found.tell(words.NO_REGION, notebook=path.name, cell=identity)
             elif is_grade(cell) and cell.cell_type == "code":
-                graded[identity] = path
+                graded.add(identity)
                 if not points(cell) > 0:
-                    found.problems.append(f"{path.name}: {identity}: the grade cell has no points")
-    for each in exercises:
-        if each not in judge.tests:
-            found.problems.append(
-                f"{each}: no hidden test: add a class with @pytest.mark.exercise({each!r}) under {judge_folder(course, name)}"
-            )
-        if each not in graded:
-            found.problems.append(f"{each}: no grade cell with grade_id {each!r} in source/{name}")
-        if each not in answered:
-            found.problems.append(f"{each}: no answer cell with grade_id '{each}_answer' in source/{name}")
+                    found.tell(words.NO_POINTS, notebook=path.name, cell=identity)
+    for cell_id in sorted(each for each, times in ids.items() if times > 1):
+        found.tell(words.TWICE, cell=cell_id, assignment=name)
     for each in sorted(answered - set(exercises)):
-        found.problems.append(f"{each}: no reference: add it with @exercise to a file in solutions/{name}")
-
-
-def judge_folder(course: Course, name: str) -> Path:
-    """Where an assignment's hidden tests lie, relative to the course."""
-    return course.folder("tests", "hidden", name).relative_to(course.root)
+        found.tell(words.NO_REFERENCE, exercise=each, assignment=name)
+    for each, exercise in exercises.items():
+        if each not in answered:
+            found.tell(words.NO_ANSWER_CELL, exercise=each, assignment=name)
+        if each not in graded:
+            found.tell(words.NO_GRADE_CELL, exercise=each, assignment=name)
+        if not exercise.mistakes:
+            found.tell(words.NO_MISTAKE, exercise=each)
+        if not exercise.alternatives:
+            found.tell(words.NO_ALTERNATIVE, exercise=each)
+        if each not in judge.tests:
+            found.tell(words.NO_TEST, exercise=each, folder=f"tests/hidden/{name}")
 
 
 def _check_release(course: Course, name: str, exercises: dict[str, Exercise], found: Consistency) -> None:
@@ -160,14 +156,12 @@ def _check_release(course: Course, name: str, exercises: dict[str, Exercise], fo
     try:
         released = Assignment.load(course.root, name).notebooks
     except CourseFault as fault:
-        found.problems.append(str(fault))
+        found.problems.append(fault.text)
         return
     for path in sorted(course.folder("source", name).glob("*.ipynb")):
         source = prepared(nbformat.read(path, as_version=4), course.language)
         if path.stem not in released or not _matches(source.cells, released[path.stem].cells):
-            found.problems.append(
-                f"release/{name}/{path.name} does not match its source: run `autograder release {name}`"
-            )
+            found.tell(words.STALE, assignment=name, notebook=path.name)
     for path in course.folder("release", name).rglob("*"):
         if path.suffix not in (".ipynb", ".py", ".json"):
             continue
@@ -175,9 +169,9 @@ def _check_release(course: Course, name: str, exercises: dict[str, Exercise], fo
         for exercise in exercises.values():
             lines = [line.strip() for line in body(exercise.reference).splitlines() if len(line.strip()) > 3]
             if len(lines) > 1 and all(line in text for line in lines):
-                found.problems.append(f"{path.name} in the release holds the reference of {exercise.name}")
+                found.tell(words.HOLDS_REFERENCE, file=path.name, exercise=exercise.name)
         if "autograder.judge" in text or "pytest.mark.exercise" in text:
-            found.problems.append(f"{path.name} in the release holds a hidden test")
+            found.tell(words.HOLDS_TEST, file=path.name)
 
 
 def _code(path: Path) -> Iterable[str]:

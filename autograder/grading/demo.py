@@ -215,7 +215,7 @@ def _make_scratch(root: Path, into: Path) -> None:
             zh=f"{into} 已存在，而且不是以前的演示：请另选一个文件夹",
             en=f"{into} exists and is no earlier demo: choose another folder",
         )
-        raise CourseFault(str(text))
+        raise CourseFault(text)
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     mark.touch()

@@ -22,7 +22,7 @@ from autograder.gradebook.book import Book
 from autograder.gradebook.roster import Roster
 from autograder.grading.traits import configure
 from autograder.notebooks import grade_id, is_solution
-from autograder.text import LANGUAGES
+from autograder.text import LANGUAGES, Text
 
 _BEGIN, _END = "### BEGIN SOLUTION", "### END SOLUTION"
 
@@ -85,7 +85,12 @@ def with_reference(stub: str, exercise: Exercise) -> str:
     Raises CourseFault when the stub has no solution region.
     """
     if _BEGIN not in stub or _END not in stub:
-        raise CourseFault(f"the answer cell of {exercise.name} has no '{_BEGIN}' … '{_END}' region")
+        raise CourseFault(
+            Text(
+                zh=f"{exercise.name} 的答题单元里没有“{_BEGIN}”到“{_END}”的一段",
+                en=f"the answer cell of {exercise.name} has no '{_BEGIN}' … '{_END}' region",
+            )
+        )
     before, _, rest = stub.partition(_BEGIN)
     _, _, after = rest.partition(_END)
     indent = before.rpartition("\n")[2]
@@ -121,7 +126,13 @@ def _run(course: Course, assignment: str, verb: str) -> None:
     else:
         result = getattr(api, verb)(assignment, force=True)
     if not result["success"]:
-        raise CourseFault(f"nbgrader {verb} {assignment} failed:\n{result.get('error') or result.get('log')}")
+        said = result.get("error") or result.get("log")
+        raise CourseFault(
+            Text(
+                zh=f"nbgrader {verb} {assignment} 没有成功：\n{said}",
+                en=f"nbgrader {verb} {assignment} failed:\n{said}",
+            )
+        )
 
 
 def _convert(api: NbGraderAPI, assignment: str, converter: type[BaseConverter]) -> dict[str, Any]:

@@ -177,9 +177,14 @@ class Judge:
                 [self._plugin],
             )
             if not self._plugin.ready.is_set():
-                self._plugin.problems.append(f"pytest ended with {code} while collecting {tests}")
+                self._plugin.problems.append(
+                    Text(
+                        zh=f"pytest 在收集 {tests} 时以 {code} 结束",
+                        en=f"pytest ended with {code} while collecting {tests}",
+                    )
+                )
         except BaseException as error:
-            self._plugin.problems.append(f"{type(error).__name__}: {error}")
+            self._plugin.problems.append(_as_it_came(f"{type(error).__name__}: {error}"))
         finally:
             self._plugin.ready.set()
 
@@ -193,30 +198,58 @@ class Judge:
         tests: dict[str, dict[str, HiddenTest]] = {}
         for item in plugin.items:
             mark = item.get_closest_marker("exercise")
-            if mark is None or mark.args[0] not in self.exercises:
-                problems.append(
-                    f"{item.nodeid}: expected @pytest.mark.exercise with one of {', '.join(self.exercises)}"
-                )
+            exercise = mark.args[0] if mark and mark.args else None
+            if exercise not in self.exercises:
+                problems.append(_of_no_exercise(item, exercise, self.exercises))
                 continue
             name = getattr(item, "originalname", item.name)
             try:
-                test = tests.setdefault(mark.args[0], {}).setdefault(name, _hidden_test(item, mark.args[0], name))
+                test = tests.setdefault(exercise, {}).setdefault(name, _hidden_test(item, exercise, name))
             except ValueError as error:
-                problems.append(f"{item.nodeid}: {error}")
+                problems.append(_as_it_came(f"{item.nodeid}: {error}"))
                 continue
-            unknown = set(test.after) - set(tests[mark.args[0]])
+            unknown = set(test.after) - set(tests[exercise])
             if unknown:
-                problems.append(f"{item.nodeid}: @pytest.mark.after names {', '.join(unknown)}, no test above it")
+                names = ", ".join(sorted(unknown))
+                problems.append(
+                    Text(
+                        zh=f"{item.nodeid}：@pytest.mark.after 里的 {names} 不是它上面的测试",
+                        en=f"{item.nodeid}: @pytest.mark.after names {names}, no test above it",
+                    )
+                )
             test.items.append(item)
         if problems:
             self.close()
-            raise CourseFault("hidden tests: " + "; ".join(problems))
+            raise CourseFault(
+                Text(
+                    zh="隐藏测试：" + "；".join(each.zh for each in problems),
+                    en="hidden tests: " + "; ".join(each.en for each in problems),
+                )
+            )
         return {name: list(found.values()) for name, found in tests.items()}
 
 
 _UNUSABLE = Text(
     zh="结果的数值不对，检查无法继续。", en="The values of the result are wrong; the check could not go on."
 )
+
+
+def _as_it_came(words: str) -> Text:
+    """What Python or pytest said, in its own words."""
+    return Text(zh=words, en=words)
+
+
+def _of_no_exercise(item: pytest.Item, named: str | None, exercises: dict[str, Exercise]) -> Text:
+    if named is None:
+        known = ", ".join(exercises)
+        return Text(
+            zh=f"{item.nodeid}：没有 @pytest.mark.exercise，应写上这些练习中的一个：{known}",
+            en=f"{item.nodeid}: expected @pytest.mark.exercise with one of {known}",
+        )
+    return Text(
+        zh=f"{item.nodeid}：练习 {named!r} 没有参考解答，请用 @exercise 写一个",
+        en=f"{item.nodeid}: the exercise {named!r} has no reference: add it with @exercise",
+    )
 
 
 @dataclass
@@ -248,7 +281,7 @@ class _Plugin:
         self.ready = threading.Event()
         self.work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
         self.items: list[pytest.Item] = []
-        self.problems: list[str] = []
+        self.problems: list[Text] = []
         self.attempt: _Attempt | None = None
 
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -258,7 +291,7 @@ class _Plugin:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.problems.append(f"{report.nodeid}: {report.longrepr}")
+            self.problems.append(_as_it_came(f"{report.nodeid}: {report.longrepr}"))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

@@ -89,7 +89,7 @@ class Student:
         """An object made by running ``source`` on the other side; to be handed to exercises that take a function or a model."""
         made = self._ask("probe", name, 0, 0, (source, name), constants)
         if not isinstance(made, Instance):
-            raise CourseFault(f"the probe {name!r} is not callable")
+            raise CourseFault(Text(zh=f"探针 {name!r} 不能调用", en=f"the probe {name!r} is not callable"))
         return made
 
     def _ask(
@@ -110,7 +110,12 @@ class Student:
                 want = self._one(self._twin, header | {"target": twin}, args, kwargs, lambda i: i._twin_number)
             except StudentFault as fault:
                 if op != "error":
-                    raise CourseFault(f"the reference fails at {call.what}: {fault.text.en}") from fault
+                    raise CourseFault(
+                        Text(
+                            zh=f"参考解答在 {call.what} 失败：{fault.text.zh}",
+                            en=f"the reference fails at {call.what}: {fault.text.en}",
+                        )
+                    ) from fault
         call.want = want
         try:
             got = self._one(self._channel, header | {"target": target}, args, kwargs, lambda i: i._number)

@@ -19,6 +19,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.exercises import CourseFault
+from autograder.text import Text
 
 _LONGEST_PARSED = 20_000  # characters; longer cells are pasted data, and parsing them costs memory and time
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what Python's parser raises on hostile code
@@ -162,7 +163,13 @@ def fill(release: NotebookNode, answers: Mapping[str, str]) -> NotebookNode:
                     cells.setdefault(name, cell)
     for name, source in answers.items():
         if name not in cells and f"{name}_answer" not in cells:
-            raise CourseFault(f"no answer cell is called {name!r}: this notebook has {', '.join(sorted(cells))}")
+            known = ", ".join(sorted(cells))
+            raise CourseFault(
+                Text(
+                    zh=f"没有叫 {name!r} 的答题单元：这个笔记本里有 {known}",
+                    en=f"no answer cell is called {name!r}: this notebook has {known}",
+                )
+            )
         cells[name if name in cells else f"{name}_answer"].source = source
     return filled
 

@@ -30,6 +30,7 @@ from autograder.notebooks.cells import (
 from autograder.notebooks.read import plain
 from autograder.notebooks.submitted import Cell, cells_of, join_split_code
 from autograder.notebooks.words import Mended, Repair
+from autograder.text import Text
 
 How = Literal["grade_id", "name", "place", "elsewhere"]
 
@@ -74,7 +75,13 @@ class _Rebuilding:
         self.given: list[NotebookNode] = release.cells
         ids = Counter(filter(None, map(grade_id, self.given)))
         if twice := sorted(name for name, times in ids.items() if times > 1):
-            raise CourseFault(f"the release has more than one cell with grade_id {', '.join(map(repr, twice))}")
+            names = ", ".join(map(repr, twice))
+            raise CourseFault(
+                Text(
+                    zh=f"发布版里不止一个单元的 grade_id 是 {names}",
+                    en=f"the release has more than one cell with grade_id {names}",
+                )
+            )
         self.wanted = {p: asked_names(cell) for p, cell in enumerate(self.given) if is_solution(cell)}
         self.answers: dict[int, _Answer] = {}
         self.anchors: dict[int, int] = {}  # position -> index of the submitted cell that stands for it
