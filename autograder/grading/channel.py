@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from autograder.judge.faults import Fault, StudentFault
 from autograder.judge.student import Reply, Tensors, malformed
 from autograder.judge.wire import Malformed, read_frame, to_frame
 from autograder.sandbox import Sandbox
+from autograder.sandbox.waiting import readable
 from autograder.text import Text
 
-_ACCEPT_SECONDS = 10.0
 _GRACE_SECONDS = 1.0
+_LOOK_SECONDS = 0.05
 
 
 class Connection:
     """A connection to the agent that serves the notebook's namespace in ``box``.
 
+    ``ended``: whether the kernel says that it serves no more. Before the first answer nobody may ever have accepted the connection.
+
     Raises StudentFault when the notebook has closed the socket, and from :meth:`request` when the call runs out of time, the kernel ends, or
     the reply is malformed.
     """
 
-    def __init__(self, box: Sandbox) -> None:
-        self._box = box
+    def __init__(self, box: Sandbox, ended: Callable[[], bool]) -> None:
+        self._box, self._ended = box, ended
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.connect(str(box.agent_path))  # the sandbox's listener queues it until the agent accepts
@@ -36,8 +40,8 @@ class Connection:
     def request(self, header: dict[str, Any], tensors: Tensors) -> Reply:
         """Send one request and wait for its reply."""
         try:
-            if not self._accepted:  # starting to serve is no part of the first call's time
-                self._exchange(to_frame({"op": "hello"}, {}), _ACCEPT_SECONDS)
+            if not self._accepted:  # starting to serve is no part of the first call's time: it may have to import torch
+                self._exchange(to_frame({"op": "hello"}, {}), self._box.limits.cell_seconds)
                 self._accepted = True
             reply = self._exchange(to_frame(header, tensors), self._box.limits.call_seconds)
         except TimeoutError:
@@ -67,12 +71,23 @@ class Connection:
             left = end - time.monotonic()
             if left <= 0:
                 raise TimeoutError
+            if not self._accepted:
+                self._await_answer(left)
             self._socket.settimeout(left)
             part = self._socket.recv(min(n - len(data), 1 << 20))
             if not part:
                 raise EOFError
             data += part
         return bytes(data)
+
+    def _await_answer(self, seconds: float) -> None:
+        """Until there is something to read. Raises EOFError when the kernel has stopped serving without an answer."""
+        end = time.monotonic() + seconds
+        while not readable(min(_LOOK_SECONDS, end - time.monotonic()), self._socket.fileno()):
+            if time.monotonic() > end:
+                raise TimeoutError
+            if self._ended() and not readable(0, self._socket.fileno()):
+                raise EOFError
 
     def _stop(self) -> None:
         """Interrupt the call that hangs; end the kernel when that does not help."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from functools import partial
 
 import nbformat
 from nbclient import NotebookClient
@@ -17,6 +18,7 @@ from nbformat import NotebookNode
 from autograder.grading.channel import Connection
 from autograder.judge.faults import Fault, StudentFault
 from autograder.sandbox import Limits, Sandbox, Usage, WarmParent
+from autograder.sandbox.manager import SandboxClient
 from autograder.text import Text
 
 _SERVE = "__import__('autograder.judge.agent', fromlist=['x']).serve_in_kernel()"
@@ -82,9 +84,9 @@ class StudentKernel:
             if not self._revive():
                 raise StudentFault(Fault.DIED, _GIVEN_UP)
         if self._serving is None:
-            assert self._client is not None and self._box is not None and self._client.kc is not None
-            self._client.kc.execute(_SERVE, silent=True, store_history=False)
-            self._serving = Connection(self._box)
+            assert self._client is not None and self._box is not None and isinstance(self._client.kc, SandboxClient)
+            serving = self._client.kc.execute(_SERVE, silent=True, store_history=False)
+            self._serving = Connection(self._box, partial(self._client.kc.has_answered, serving))
         return self._serving
 
     # --- the life of the kernel ---------------------------------------------------------------------------------------

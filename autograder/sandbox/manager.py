@@ -150,6 +150,15 @@ class SandboxClient(AsyncKernelClient):
             self.sandbox.start_clock(self, self.sandbox.limits.cell_seconds)
         return super().execute(code, silent=silent, **options)
 
+    def has_answered(self, request: str) -> bool:
+        """Whether the reply to this request has come, without waiting for it. To be asked while no cell runs: what came before is dropped."""
+        channel: zmq.Socket[bytes] = zmq.Socket.shadow(self.shell_channel.socket)  # the same without asyncio
+        while channel.poll(0):
+            message = read_message(self.session, channel.recv_multipart(zmq.NOBLOCK))
+            if message is not None and message["parent_header"].get("msg_id") == request:
+                return True
+        return False
+
     def stop_channels(self) -> None:
         """Close the channels."""
         self.sandbox.stop_clock(self)

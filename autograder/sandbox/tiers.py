@@ -15,5 +15,8 @@ class SandboxUnavailable(RuntimeError):
     """This machine cannot isolate a notebook: the machine's fault, never a student's. ``text`` says what is missing."""
 
     def __init__(self, text: Text) -> None:
-        super().__init__(text.en)
+        super().__init__(text)  # the argument itself: it is made anew from it where a worker raised it
         self.text = text
+
+    def __str__(self) -> str:
+        return self.text.en

@@ -10,13 +10,13 @@ import secrets
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
 import nbformat
-import psutil
 
 from autograder.feedback.page import page
 from autograder.grading.assignment import Assignment
@@ -26,6 +26,7 @@ from autograder.notebooks import fill
 from autograder.sandbox import Limits, WarmParent
 from autograder.sandbox.tiers import Tier
 from tests.attacks.attack import Attack
+from tests.attacks.traces import orphans_adopted, traces
 
 WRONG = "import torch\n\n\ndef mix(x, y):\n    return x.clone()\n"
 RIGHT = "def running_sum(x):\n    return x.cumsum(0)\n"
@@ -140,9 +141,8 @@ class Found:
 class Range:
     """Grades attacks one after another with one judge and one warm parent, as a grading process does."""
 
-    def __init__(self, root: Path, grader: Grader, run_dirs: Path) -> None:
-        self.root, self.grader, self.run_dirs = root, grader, run_dirs
-        self._uids = range((1 << 30) + os.getpid() * 256, (1 << 30) + os.getpid() * 256 + 256)
+    def __init__(self, root: Path, grader: Grader, run_dirs: Path, temporary: Path) -> None:
+        self.root, self.grader, self.run_dirs, self.temporary = root, grader, run_dirs, temporary
         self._places = {
             "@ROOT@": str(root),
             "@HOME@": str(root / "home"),
@@ -150,13 +150,12 @@ class Range:
             "@JUDGE@": str(os.getpid()),
         }
         self.honest = self.alone()
-        self._resting: list[str] = []
-        self._resting = self._at_rest()
+        self._course, self._resting = self._bytes(), traces(self._folders)
 
-    def alone(self) -> dict[str, object]:
-        """The verdict on an honest notebook, without how long it took."""
+    def alone(self) -> str:
+        """The verdict on an honest notebook, byte for byte, without how long it took."""
         graded = self.grade(notebook_of(self.grader.assignment, WRONG))
-        return graded.verdict.model_dump(mode="json", exclude={"seconds"})
+        return graded.verdict.model_dump_json(exclude={"seconds"})
 
     def grade(self, data: bytes) -> Graded:
         return self.grader.grade(data, student="s", notebook="n", seed=5)
@@ -175,26 +174,28 @@ class Range:
         earned = {e.name: e for e in graded.verdict.exercises}
         found = Found(graded, earned["mix"].points, earned["running_sum"].full, tier=graded.verdict.sandbox)
         found.leaked = set(_PLANTED.findall(everything_shown(graded)))
-        found.left = self._at_rest()
+        found.left = self._left()
         found.disturbed = not self._untouched() or (then_honest and self.alone() != self.honest)
         return found
 
-    def _at_rest(self) -> list[str]:
-        """Processes, files and mounts that are there between two submissions and were not at the beginning."""
-        own = [p.pid for p in psutil.Process().children(recursive=True)]
-        students = [
-            p.pid for p in psutil.process_iter(["uids"]) if p.info["uids"] and p.info["uids"].real in self._uids
-        ]
-        processes = [f"process {pid}" for pid in {*own, *students}]
-        files = [f"file {p}" for p in (*self.run_dirs.iterdir(), *_owned(Path("/tmp"), self._uids))]
-        mounts = [f"mount {line.split()[4]}" for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-        new = [thing for thing in (*processes, *files, *mounts) if thing not in self._resting]
-        return [thing for thing in new if not thing.startswith("process") or _lives(int(thing.split()[1]))]
+    def _left(self) -> list[str]:
+        """What is there between two submissions and was not at the beginning; what has been killed gets the time to be cleared away."""
+        deadline = time.monotonic() + 2
+        while left := list((traces(self._folders) - self._resting).elements()):
+            if time.monotonic() > deadline:
+                return left
+            time.sleep(0.02)
+        return []
 
     def _untouched(self) -> bool:
-        with contextlib.closing(sqlite3.connect(self.root / "gradebook.db")) as book:
-            scores = book.execute("select score from grade").fetchall()
-        return scores == [(1.0,)] and (self.root / "home" / "note.txt").read_text().startswith("PLANTED-")
+        return self._bytes() == self._course
+
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        return self.run_dirs, self.temporary
+
+    def _bytes(self) -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
 
 
 def everything_shown(graded: Graded) -> str:
@@ -213,18 +214,21 @@ def opened(tier: Tier | None = None) -> Iterator[Range]:
     with contextlib.ExitStack() as stack:
         base = Path(tempfile.mkdtemp(prefix="range-", dir="/tmp"))
         stack.callback(shutil.rmtree, base, ignore_errors=True)
-        root, run_dirs = base / "course", base / "run"
+        root, run_dirs, temporary = base / "course", base / "run", base / "tmp"
         run_dirs.mkdir(mode=0o711)
+        temporary.mkdir()
         base.chmod(0o755)  # nothing but the sandbox stands between a student's code and the course
         _plant(root)
         changed = {"HOME": str(root / "home"), "XDG_RUNTIME_DIR": str(run_dirs), "COURSE_SECRET": _token()}
         stack.enter_context(mock.patch.dict(os.environ, changed))
+        stack.enter_context(mock.patch("tempfile.tempdir", str(temporary)))
+        stack.enter_context(orphans_adopted())
         if tier is not None:
             stack.enter_context(mock.patch("autograder.sandbox.sandbox.best_tier", return_value=tier))
         assignment = Assignment.load(root, "a")
         judge = stack.enter_context(Judge(assignment.tests, assignment.exercises))
         warm = stack.enter_context(WarmParent(("autograder.judge.agent",)))
-        yield Range(root, Grader(assignment, judge, LIMITS, warm, tier == "none"), run_dirs)
+        yield Range(root, Grader(assignment, judge, LIMITS, warm, tier == "none"), run_dirs, temporary)
 
 
 def _plant(root: Path) -> None:
@@ -265,21 +269,3 @@ def _release() -> nbformat.NotebookNode:
 
 def _token() -> str:
     return f"PLANTED-{secrets.token_hex(8)}"
-
-
-def _owned(folder: Path, uids: range) -> Iterator[Path]:
-    for path in folder.iterdir():
-        with contextlib.suppress(OSError):
-            if path.lstat().st_uid in uids:
-                yield path
-
-
-def _lives(pid: int) -> bool:
-    try:
-        process = psutil.Process(pid)
-        with contextlib.suppress(psutil.TimeoutExpired):  # killed, and the system has yet to clear it away
-            process.wait(2)
-            return False
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from autograder.judge.verdict import Status
+from autograder.judge.faults import Fault
+from autograder.judge.verdict import Outcome, Status
 from tests.attacks.attack import KINDS, Attack
 from tests.attacks.break_ import BREAK
 from tests.attacks.escape import ESCAPE
@@ -49,7 +50,7 @@ def test_names_are_unique_and_every_kind_is_tried():
 
 def test_after_all_of_them_an_honest_notebook_is_graded_as_before(attacked):
     assert attacked.alone() == attacked.honest
-    assert [e["points"] for e in attacked.honest["exercises"]] == [0, 10]
+    assert [e["points"] for e in json.loads(attacked.honest)["exercises"]] == [0, 10]
 
 
 def test_without_a_sandbox_the_alarm_goes_off():
@@ -64,3 +65,13 @@ def test_without_a_sandbox_the_alarm_goes_off():
         found = [place.try_(a, then_honest=False) for name in thieves for a in STEAL if a.name == name]
     assert {f.tier for f in found} == {"none"}
     assert [bool(f.leaked) for f in found] == [True, True, True, False]
+
+
+def test_a_socket_that_nobody_serves_is_noticed_without_waiting(attacked):
+    """The kernel's own answer, that it does not serve, ends the wait: no limit on time has to run out."""
+    stolen = next(a for a in BREAK if a.name == "cell: names another file as the judge's socket")
+    tests = [test for e in attacked.try_(stolen, then_honest=False).graded.verdict.exercises for test in e.tests]
+    assert {test.fault for test in tests if test.outcome is Outcome.FAILED} == {Fault.DIED}
+    assert {test.message.en for test in tests if test.message} == {
+        "The connection to the grader was closed during the call."
+    }

@@ -1,58 +1,28 @@
-"""The same tests as an ordinary user, and as root where only Landlock holds.
-
-Root starts them in a mount namespace in which the interpreter can be read by everybody: an installation in root's home
-cannot, and that would be all these tests find out.
-"""
+"""The same tests as an ordinary user, and as root where only Landlock holds."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-USER = 61234
-MOST = "(landlock-warm and (isolation or limits)) or (bubblewrap-warm and (isolation or left or daemons))"
+from tests.another_user import USER, command, impossible
 
-# Cover the first ancestor of the interpreter that others may not enter by an empty directory with just the interpreter.
-PREPARE = """
-set -e
-if [ -n "$HIDDEN" ]; then
-    aside=$(mktemp -d)
-    mount --bind "$PREFIX" "$aside"
-    mount -t tmpfs -o mode=755 tmpfs "$HIDDEN"
-    mkdir -p "$PREFIX"
-    mount --move "$aside" "$PREFIX"
-    rmdir "$aside"
-fi
-exec "$@"
-"""
+HERE = Path(__file__).parent
+MOST = "(landlock-warm and (isolation or limits)) or (bubblewrap-warm and (isolation or left or daemons))"
 
 
 def run_tests(uid: int, selection: str, markers: str) -> subprocess.CompletedProcess[str]:
-    if os.geteuid() != 0:
-        pytest.skip("NOT TESTED HERE: only root can become another user")
-    if not shutil.which("unshare") or not shutil.which("setpriv"):
-        pytest.skip("NOT TESTED HERE: util-linux's unshare and setpriv are missing")
-    prefix = Path(sys.base_prefix)
-    hidden = next((str(p) for p in reversed(prefix.parents) if p.stat().st_mode & 0o005 != 0o005), "")
-    become = ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups"] if uid else []
-    tests = [sys.executable, "-m", "pytest", str(HERE), "-q", "-p", "no:cacheprovider", "-k", selection, "-m", markers]
+    if reason := impossible():
+        pytest.skip(f"NOT TESTED HERE: {reason}")
     with tempfile.TemporaryDirectory(prefix="ag-", dir="/tmp") as temporary:
         os.chmod(temporary, 0o777)
-        basetemp = f"--basetemp={temporary}/pytest"
-        return subprocess.run(
-            ["unshare", "--mount", "--propagation", "private", "sh", "-c", PREPARE, "sh", *become, *tests, basetemp],
-            env={"PATH": os.environ["PATH"], "PREFIX": str(prefix), "HIDDEN": hidden, "HOME": "/var"},
-            cwd=HERE.parents[1],
-            capture_output=True,
-            text=True,
-        )
+        tests = ["-m", "pytest", str(HERE), "-q", "-p", "no:cacheprovider", "-k", selection, "-m", markers]
+        line, env = command(uid, *tests, f"--basetemp={temporary}/pytest")
+        return subprocess.run(line, env=env, cwd=HERE.parents[1], capture_output=True, text=True)
 
 
 @pytest.mark.parametrize(
