@@ -210,8 +210,8 @@ def report(assignment: AssignmentName, out: Out = None, course: CourseFolder = H
         late = {row.student: loaded.lateness(row.student, assignment, row.submitted) for row in rows}
         html = render(
             found,
-            course=loaded.title.text.lang(loaded.language),
-            title=known.title.text.lang(loaded.language),
+            course=loaded.title.text,
+            title=known.title.text,
             roster=list(Roster.of(loaded).people) if loaded.roster else (),
             late={student: by for student, by in late.items() if by > timedelta(0)},
             language=loaded.language,

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from autograder.feedback import report_words
 from autograder.feedback.page import Manual
 from autograder.feedback.plots import histogram
-from autograder.feedback.render import plain, render, seconds
+from autograder.feedback.render import Bilingual, both, plain, render, seconds
 from autograder.feedback.statistics import MIN_FOR_DISCRIMINATION, Class, summarise
 from autograder.judge.verdict import Status, Verdict
 from autograder.text import Language, Text
@@ -23,8 +23,8 @@ _WEAK = 0.2  # discrimination below which an exercise is worth a look
 def report(
     verdicts: Sequence[Verdict],
     *,
-    course: str = "",
-    title: str = "",
+    course: Bilingual | str = "",
+    title: Bilingual | str = "",
     roster: Iterable[str] = (),
     late: Mapping[str, timedelta] | None = None,
     manual: Mapping[tuple[str, str], Sequence[Manual]] | None = None,
@@ -39,8 +39,8 @@ def report(
     return render(
         "report.html.j2",
         r=report_words,
-        course=plain(course, 200),
-        title=plain(title or (verdicts[0].assignment if verdicts else ""), 200),
+        course=both(course, 200),
+        title=both(title or (verdicts[0].assignment if verdicts else ""), 200),
         language=language,
         found=found,
         late=sorted((plain(student, 80), seconds(by.total_seconds())) for student, by in (late or {}).items()),

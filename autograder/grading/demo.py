@@ -135,7 +135,9 @@ def _double_and_delete(notebook: NotebookNode) -> bytes:
     """The first answer cell copied below itself, the last cell that was handed out read-only removed."""
     spoiled = copy.deepcopy(notebook)
     answered = next(i for i, cell in enumerate(spoiled.cells) if is_solution(cell) and cell.cell_type == "code")
-    spoiled.cells.insert(answered + 1, copy.deepcopy(spoiled.cells[answered]))
+    double = copy.deepcopy(spoiled.cells[answered])
+    double.id += "-2"  # JupyterLab gives a pasted cell an id of its own, and keeps nbgrader's
+    spoiled.cells.insert(answered + 1, double)
     locked = [i for i, cell in enumerate(spoiled.cells) if cell.metadata.get("nbgrader", {}).get("locked")]
     del spoiled.cells[locked[-1]]
     return nbformat.writes(spoiled).encode()

@@ -53,8 +53,8 @@ def render_page(course: Course, verdict: Verdict, row: Row | None, comments: dic
     return page(
         verdict,
         student_name=f"{row.last_name or ''} {row.first_name or ''}".strip() if row is not None else "",
-        course=course.title.text.lang(course.language),
-        title=known.title.text.lang(course.language),
+        course=course.title.text,
+        title=known.title.text,
         manual=_manual(verdict, row, comments),
         late=late,
         show=show,

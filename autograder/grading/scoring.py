@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from autograder.exercises import Exercise
-from autograder.judge.conform import kind_of, shape
+from autograder.judge.conform import shape
 from autograder.judge.diagnose import named_mistake, signature, telling_call
 from autograder.judge.draw import derive
 from autograder.judge.faults import Fault
@@ -25,6 +25,7 @@ from autograder.judge.verdict import (
     Value,
     Words,
 )
+from autograder.judge.wire import Kept, Other
 
 _SHOWN = 64  # elements of a tensor that a page shows
 _COUNTED = frozenset({Outcome.PASSED, Outcome.FAILED, Outcome.NOT_CHECKED})
@@ -112,14 +113,14 @@ def show(value: Any) -> Value:
     """A value as a person reads it; a small matrix also as numbers, for a heat map."""
     if isinstance(value, torch.Tensor):
         if value.numel() > _SHOWN or value.is_complex():
-            return Value(text=kind_of(value).en)
+            return Value(text=f"{str(value.dtype).removeprefix('torch.')} {shape(value)}")
         matrix = value.double().tolist() if value.dim() == 2 and value.numel() else None
         return Value(text=f"{_numbers(value)}  {shape(value)}", matrix=matrix)
     if isinstance(value, (tuple, list)):
         return Value(text="(" + ", ".join(show(part).text for part in value[:8]) + ")")
     if isinstance(value, (int, float, bool, str)) or value is None:
         return Value(text=f"{value:.6g}" if isinstance(value, float) else repr(value)[:200])
-    return Value(text=kind_of(value).en)
+    return Value(text=f"<{value.type if isinstance(value, (Instance, Kept, Other)) else type(value).__name__}>")
 
 
 def _numbers(tensor: torch.Tensor) -> str:

@@ -26,6 +26,7 @@ from autograder.judge.verdict import (
     Verdict,
     Words,
 )
+from autograder.text import Text
 
 VERDICTS = Path(__file__).parent / "verdicts"
 HOSTILE = [
@@ -145,6 +146,17 @@ def hostile(text: str) -> Verdict:
         limits_hit=[words],
         message=words,
     )
+
+
+def test_course_and_title_are_in_the_language_chosen() -> None:
+    html = page(
+        load("mistake"), course=Text(zh="因果自注意力", en="Causal"), title=Text(zh="第 18 章", en="Chapter 18")
+    )
+    zh, en = Reader(html, "zh").text, Reader(html, "en").text
+    assert "因果自注意力 · 第 18 章" in zh
+    assert "Causal" not in zh
+    assert "Causal · Chapter 18" in en
+    assert "第 18 章" not in en
 
 
 def test_mistake_is_named_with_its_hint_in_the_language_chosen() -> None:
