@@ -140,6 +140,15 @@ def table(done: list[Done]) -> None:
         short = [found if len(found) <= _FINDING else found[: _FINDING - 1] + "…" for found in findings(each)]
         shown.add_row(Plain(each.student), f"{earned:g} / {most:g}", Plain("; ".join(short[:_FINDINGS])))
     Console(soft_wrap=False).print(shown)
+    if by_hand := max(
+        (sum(c.max_points for v in each.verdicts for c in v.cells if c.manual) for each in done), default=0
+    ):
+        say(
+            Text(
+                zh=f"其中 {by_hand:g} 分是文字题，由人来评（在 formgrader 里），没有算进上面的得分。",
+                en=f"{by_hand:g} of the points are for written answers, graded by a person in formgrader; the scores above are without them.",
+            )
+        )
 
 
 def findings(done: Done) -> list[str]:
@@ -156,10 +165,8 @@ def findings(done: Done) -> list[str]:
         found += [problem.text.text.lang(language()) for problem in verdict.problems]
         if verdict.sandbox == "none" and verdict.status is Status.GRADED:
             found.append("NOT SANDBOXED")
-        if verdict.repairs:
-            found.append(
-                Text(zh=f"修复 {len(verdict.repairs)} 处", en=f"{len(verdict.repairs)} repairs").lang(language())
-            )
+    if repairs := sum(len(verdict.repairs) for verdict in done.verdicts):
+        found.append(Text(zh=f"修复 {repairs} 处", en=f"{repairs} repaired").lang(language()))
     return found
 
 

@@ -31,10 +31,15 @@ def doctor(as_json: Json = False) -> None:
         )
     else:
         for probe in found:
-            mark = "✓" if probe.holds else "✗"
-            say(f"{mark} {probe.tier}" + (f": {probe.missing.lang(language())}" if probe.missing else ""))
+            mark = "✓" if probe.holds else "–" if held else "✗"
+            say(f"{mark} {probe.missing.lang(language()) if probe.missing else probe.tier}")
         if held:
-            say(Text(zh=f"学生的代码会在 {held[0].tier} 里运行。", en=f"Students' code will run in {held[0].tier}."))
+            say(
+                Text(
+                    zh=f"学生的代码会在 {held[0].tier} 里隔离运行，有这一种就够了。",
+                    en=f"Students' code will run isolated in {held[0].tier}; one way is enough.",
+                )
+            )
         else:
             say(
                 Text(

@@ -66,7 +66,7 @@ def probe(tier: Tier) -> Probe:
     if tier == "none":
         return Probe(tier, True, Text(zh="没有任何隔离", en="nothing is isolated"))
     if not sys.platform.startswith("linux"):
-        return Probe(tier, False, Text(zh="隔离需要 Linux", en="isolation needs Linux"))
+        return _failed(tier, Text(zh="隔离需要 Linux", en="isolation needs Linux"), "")
     try:
         from autograder.sandbox import seccomp
 
