@@ -71,7 +71,7 @@ def test_a_bubblewrap_that_may_not_make_namespaces(monkeypatch):
 def test_another_system_is_told_so(monkeypatch):
     monkeypatch.setattr(probing.sys, "platform", "darwin")
     probing.probe.cache_clear()
-    assert probing.probe("bubblewrap").missing.en == "isolation needs Linux"
+    assert probing.probe("bubblewrap").missing.en == "bubblewrap: isolation needs Linux"
 
 
 def test_a_spec_survives_its_journey(tmp_path):
