@@ -7,7 +7,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types tests test-browser test-hub test-slow test-peer bench clean setup
+.PHONY: demo test lint types tests attacks docs test-browser test-hub test-slow test-peer bench clean setup
 
 demo: setup
 	@$(BIN)/autograder doctor
@@ -65,6 +65,11 @@ test-peer: setup
 # the chapter graded by stock nbgrader, by this package, and in one process without isolation
 bench: setup
 	@$(BIN)/python -m tests.bench.grading
+
+# the documentation as a site, in build/docs; a warning fails it
+docs: setup
+	@$(BIN)/python -m sphinx -q -W --keep-going -n -b html docs build/docs
+	@echo "build/docs/index.html"
 
 clean:
 	rm -rf .venv node_modules demo build *.egg-info

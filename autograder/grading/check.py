@@ -16,7 +16,7 @@ from autograder.exercises import CourseFault, Exercise, Solution, load
 from autograder.exercises.source import body
 from autograder.grading import check_words as words
 from autograder.grading.assignment import Assignment
-from autograder.grading.release import prepared
+from autograder.grading.release import NO_NOTEBOOK, prepared
 from autograder.judge.diagnose import named_mistake
 from autograder.judge.draw import derive
 from autograder.judge.session import Judge, Run
@@ -59,6 +59,15 @@ def check(
 ) -> Consistency:
     """Check one assignment. Every problem is listed, with the file to change; nothing is raised for the course's content."""
     found = Consistency(name, seeds)
+    for folder, pattern, text in (
+        (("source", name), "*.ipynb", NO_NOTEBOOK),
+        (("solutions", name), "*.py", words.NO_SOLUTIONS),
+        (("tests", "hidden", name), "**/*.py", words.NO_TESTS),
+    ):
+        if not any(course.folder(*folder).glob(pattern)):
+            found.tell(text, assignment=name)
+    if found.problems:
+        return found
     try:
         exercises = load(course.folder("solutions", name))
         judge = Judge(course.folder("tests", "hidden", name), exercises)

@@ -25,6 +25,10 @@ NO_GRADE_CELL = Text(
 )
 
 # solutions
+NO_SOLUTIONS = Text(
+    zh="solutions/{assignment} 里还没有参考解答：请建一个 .py 文件，用 @exercise 写一个",
+    en="solutions/{assignment} holds no references yet: make a .py file and write one with @exercise",
+)
 NO_REFERENCE = Text(
     zh="{exercise}：没有参考解答，请用 @exercise 写在 solutions/{assignment} 的一个文件里",
     en="{exercise}: no reference: add it with @exercise to a file in solutions/{assignment}",
@@ -39,6 +43,10 @@ NO_ALTERNATIVE = Text(
 )
 
 # hidden tests
+NO_TESTS = Text(
+    zh="tests/hidden/{assignment} 里还没有隐藏测试：请建一个 test_….py 文件",
+    en="tests/hidden/{assignment} holds no hidden tests yet: make a test_….py file",
+)
 NO_TEST = Text(
     zh="{exercise}：没有隐藏测试，请在 {folder} 里写一个带 @pytest.mark.exercise('{exercise}') 的类",
     en="{exercise}: no hidden test: add a class with @pytest.mark.exercise('{exercise}') under {folder}",

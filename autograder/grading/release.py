@@ -116,7 +116,15 @@ def publish_solutions(course: Course, assignment: str) -> list[Path]:
     return sorted(course.folder("solution", assignment).glob("*.ipynb"))
 
 
+NO_NOTEBOOK = Text(
+    zh="source/{assignment} 里还没有笔记本：请建一个，例如 1_….ipynb",
+    en="source/{assignment} holds no notebook yet: make one, such as 1_….ipynb",
+)
+
+
 def _run(course: Course, assignment: str, verb: str) -> None:
+    if not any(course.folder("source", assignment).glob("*.ipynb")):
+        raise CourseFault(NO_NOTEBOOK.format(assignment=assignment))
     config = Config()
     configure(config, course.root)
     config.FillReference.solutions = str(course.folder("solutions", assignment))
