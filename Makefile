@@ -53,12 +53,12 @@ node_modules/.bin/configurable-http-proxy:
 test-slow: setup
 	@$(BIN)/python -m pytest -m slow
 
-# nbgrader's own tests of autograde, with its kernels in our sandbox: forked, then each in a fresh interpreter
+# nbgrader's own tests of autograde, those it skips too, with its kernels in our sandbox: forked, then each in a fresh interpreter
 test-peer: setup
 	@for way in warm cold; do \
 	  echo "kernels: $$way"; \
-	  PATH="$(CURDIR)/$(BIN):$$PATH" JUPYTER_CONFIG_PATH="$(CURDIR)/tests/peer/$$way" \
-	    $(BIN)/python -m pytest -q -p no:cacheprovider -W ignore --rootdir=tests/peer/$$way -c /dev/null \
+	  PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH="$(CURDIR)" JUPYTER_CONFIG_PATH="$(CURDIR)/tests/peer/$$way" \
+	    $(BIN)/python -m pytest -q -p no:cacheprovider -p tests.peer.unskipped -W ignore --rootdir=tests/peer/$$way -c /dev/null \
 	    --pyargs nbgrader.tests.apps.test_nbgrader_autograde || exit 1; \
 	done
 

@@ -1,12 +1,7 @@
-"""The gradebook in PostgreSQL: a real server, started for this test on a Unix socket, gone afterwards."""
+"""The gradebook in PostgreSQL: a real server, started for this test."""
 
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,47 +13,15 @@ from autograder.course import Course
 from autograder.gradebook.book import Book
 from autograder.gradebook.scores import NotebookScores, Score
 from autograder.gradebook.traits import configure
+from tests.postgresql import postgresql
 
 DUE = datetime(2026, 3, 9, 15, 59, tzinfo=UTC)
 
 
-def _programs() -> Path | None:
-    """Debian keeps initdb and postgres out of PATH."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[4]))
-    on_path = shutil.which("postgres")
-    return found[-1].parent if found else Path(on_path).resolve().parent if on_path else None
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """The URL of an empty database."""
-    programs = _programs()
-    if programs is None:
-        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql): its gradebook is NOT tested")
-    pytest.importorskip("psycopg", reason="psycopg is not installed (pip install .[postgres])")
-    user: dict[str, object] = {}
-    if os.getuid() == 0:  # the server refuses to run as root
-        try:
-            who = pwd.getpwnam("postgres")
-        except KeyError:
-            pytest.skip("there is no user postgres to run the server as: the gradebook in PostgreSQL is NOT tested")
-        user = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:  # short: a socket's path has 107 characters
-        if user:
-            os.chown(folder, who.pw_uid, who.pw_gid)
-
-        def run(program: str, *arguments: str) -> None:
-            command = [programs / program, "-D", f"{folder}/data", *arguments]
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **user)  # type: ignore[call-overload]
-            assert done.returncode == 0, done.stdout + done.stderr
-
-        run("initdb", "-A", "trust", "-U", "grader", "-E", "UTF8", "--no-sync")
-        settings = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
-        run("pg_ctl", "-w", "-l", f"{folder}/log", "-o", settings, "start")
-        try:
-            yield f"postgresql://grader@/postgres?host={folder}"
-        finally:
-            run("pg_ctl", "-w", "-m", "immediate", "stop")
+    with postgresql() as url:
+        yield url
 
 
 @pytest.fixture
