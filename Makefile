@@ -7,7 +7,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types tests attacks docs test-browser test-hub test-slow test-peer bench clean setup
+.PHONY: demo test lint types tests attacks docs test-browser test-hub test-slow test-many test-peer test-leak bench bench-leak clean setup
 
 demo: setup
 	@$(BIN)/autograder doctor
@@ -51,7 +51,11 @@ node_modules/.bin/configurable-http-proxy:
 	@npm install --silent --no-save --no-fund --no-audit --prefix . configurable-http-proxy@5.1.0
 
 test-slow: setup
-	@$(BIN)/python -m pytest -m slow
+	@$(BIN)/python -m pytest -m slow --ignore=tests/integration/test_many.py
+
+# a class of 2,000 whose run is killed three times and started again (make test-many STUDENTS=300)
+test-many: setup
+	@$(BIN)/python -m pytest -m slow tests/integration/test_many.py
 
 # nbgrader's own tests of autograde, those it skips too, with its kernels in our sandbox: forked, then each in a fresh interpreter
 test-peer: setup
@@ -61,6 +65,18 @@ test-peer: setup
 	    $(BIN)/python -m pytest -q -p no:cacheprovider -p tests.peer.unskipped -W ignore --rootdir=tests/peer/$$way -c /dev/null \
 	    --pyargs nbgrader.tests.apps.test_nbgrader_autograde || exit 1; \
 	done
+
+# the mask-leak detector at every seed, and on other people's models (GPT-2, Llama, x-transformers)
+test-leak: .venv/.installed-leak
+	@$(BIN)/python -m pytest -m "slow or not slow" tests/leak
+
+.venv/.installed-leak: .venv/.installed tests/leak/requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --requirement tests/leak/requirements.lock
+	@touch $@
+
+# what the detector costs, and the checks in common use beside it
+bench-leak: setup
+	@$(BIN)/python -m tests.bench.leak --large
 
 # the chapter graded by stock nbgrader, by this package, and in one process without isolation
 bench: setup
