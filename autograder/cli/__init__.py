@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from autograder.cli import content, grading, machine, roster
+from autograder.cli import content, grading, lab, machine, roster
 
 app = typer.Typer(
     help="Exercises on causal self-attention: release them, grade them in a sandbox, say what went wrong.",
@@ -13,7 +13,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (content, grading, roster, machine):
+for module in (content, grading, roster, lab, machine):
     module.register(app)
 
 

@@ -1,4 +1,4 @@
-"""Commands about students' work: grade, feedback, demo."""
+"""Commands about students' work: grade, regrade, feedback, demo."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ CORES = os.cpu_count() or 1
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(grade)
+    app.command()(regrade)
     app.command()(feedback)
     app.command()(demo)
 
@@ -85,6 +86,28 @@ def grade(
                 done.append(each)
                 step(each.student)
     _report(done, time.monotonic() - start, as_json)
+
+
+def regrade(
+    assignment: AssignmentName,
+    course: CourseFolder = HERE,
+    student: Annotated[list[str] | None, typer.Option(help="Only this student; may be given several times.")] = None,
+    jobs: Jobs = CORES,
+    no_sandbox: NoSandbox = False,
+    as_json: Json = False,
+) -> None:
+    """Grade once more what was graded, with the same hidden numbers; points and comments given by hand stay."""
+    with errors_in_words():
+        from autograder.grading.pages import graded_students
+        from autograder.grading.submissions import students
+
+        loaded, _ = load(course, assignment)
+        there = set(students(loaded, assignment))
+        graded = [each for each in graded_students(loaded, assignment) if each in there and each in (student or there)]
+    if not graded:
+        complain(Text(zh="没有评过的作业。", en="Nothing was graded yet."))
+        raise typer.Exit(FAILED)
+    grade(assignment, course, graded, jobs, again=True, no_sandbox=no_sandbox, as_json=as_json)
 
 
 def _report(done: list[Done], seconds: float, as_json: bool) -> None:

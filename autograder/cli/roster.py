@@ -1,4 +1,4 @@
-"""Commands about who hands in what and where grades go: collect, extend, status, export, report."""
+"""Commands about who hands in what and where grades go: collect, extend, status, export, totals, report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Out = Annotated[Path | None, typer.Option("--out", "-o", help="File to write; pr
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (collect, extend, status, export, report):
+    for command in (collect, extend, status, export, totals, report):
         app.command()(command)
 
 
@@ -97,7 +97,7 @@ def extend(
 
 
 def status(course: CourseFolder = HERE, as_json: Json = False) -> None:
-    """How far each assignment is: released, handed in, graded, with feedback."""
+    """How far each assignment is: released, handed in, graded, waiting for a person, with feedback."""
     from ruamel.yaml import YAML  # not the whole model of the course: this command answers at once
 
     root = course if course.is_dir() else course.parent
@@ -116,18 +116,27 @@ def status(course: CourseFolder = HERE, as_json: Json = False) -> None:
             "released": len(list((root / "release" / name).glob("*.ipynb"))),
             "submitted": len(list((root / "submitted").glob(f"*/{name}"))),
             "graded": len(list((root / "verdicts").glob(f"*/{name}"))),
+            "waiting": 0,
             "feedback": len(list((root / "feedback").glob(f"*/{name}"))),
         }
         for name in names
     }
+    if any(row["graded"] for row in rows.values()):
+        with errors_in_words():
+            from autograder.course import Course
+            from autograder.gradebook.waiting import waiting
+
+            for name, count in waiting(Course.load(root)).items():
+                rows.get(name, {})["waiting"] = count
     if as_json:
         print_json(rows)
         return
     for name, row in rows.items():
         say(
             Text(
-                zh="{name}：发布 {released} 个笔记本，交来 {submitted} 人，评完 {graded} 人，有反馈 {feedback} 人",
-                en="{name}: {released} notebooks released, {submitted} students handed in, {graded} graded, {feedback} with feedback",
+                zh="{name}：发布 {released} 个笔记本，交来 {submitted} 人，评完 {graded} 人，待人工评分 {waiting} 人，有反馈 {feedback} 人",
+                en="{name}: {released} notebooks released, {submitted} students handed in, {graded} graded, "
+                "{waiting} wait for a person, {feedback} with feedback",
             ).format(name=name, **row)
         )
 
@@ -186,6 +195,25 @@ def _write(text: str, out: Path | None, encoding: str = "utf-8") -> None:
         out.write_text(text, encoding=encoding)
 
 
+def totals(out: Out = None, course: CourseFolder = HERE) -> None:
+    """Points per student and group of assignments as CSV: what is graded so far, the worst left out as course.yaml's groups say."""
+    with errors_in_words():
+        from autograder.course import Course
+        from autograder.gradebook.book import Book
+        from autograder.gradebook.export import totals_csv
+        from autograder.gradebook.totals import totals as add_up
+
+        loaded = Course.load(course)
+        rows = {}
+        with Book(loaded) as book:
+            for each in loaded.assignments:
+                if each.group and loaded.folder("release", each.id).is_dir():
+                    book.settle(each.id)
+                    rows[each.id] = book.rows(each.id)
+        graded = {name: each for name, each in rows.items() if any(row.has_submission for row in each)}
+    _write(totals_csv(add_up(loaded, graded)), out, "utf-8-sig")
+
+
 def _gradescope(course: Course, assignment: str, student: str) -> dict[str, Any]:
     from autograder.gradebook.export import gradescope
     from autograder.grading.verdicts import verdicts
@@ -200,6 +228,7 @@ def report(assignment: AssignmentName, out: Out = None, course: CourseFolder = H
         from autograder.feedback.report import report as render
         from autograder.gradebook.book import Book
         from autograder.gradebook.roster import Roster
+        from autograder.grading.pages import points_by_hand
         from autograder.grading.verdicts import verdicts
 
         loaded = Course.load(course)
@@ -214,6 +243,7 @@ def report(assignment: AssignmentName, out: Out = None, course: CourseFolder = H
             title=known.title.text,
             roster=list(Roster.of(loaded).people) if loaded.roster else (),
             late={student: by for student, by in late.items() if by > timedelta(0)},
+            manual=points_by_hand(found, rows),
             language=loaded.language,
         )
         target = out or loaded.folder("report", f"{assignment}.html")

@@ -9,6 +9,7 @@ from typing import Any
 
 from autograder.course import Course
 from autograder.gradebook.scores import Row
+from autograder.gradebook.totals import Total
 from autograder.judge.verdict import Outcome, Status, Verdict
 from autograder.text import Language
 
@@ -55,6 +56,18 @@ def scores_csv(course: Course, rows: Sequence[Row]) -> str:
                 *(_points(earned[cell]) if cell in earned else "" for cell in cells),
             ]
         )
+    return out.getvalue()
+
+
+def totals_csv(totals: Iterable[Total]) -> str:
+    """A line per student and group; ``dropped`` names the assignments that were left out. Write it as ``utf-8-sig`` for Excel."""
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_MINIMAL, lineterminator="\r\n")
+    writer.writerow(["student_id", "group", "score", "max_score", "dropped", "needs_manual_grade"])
+    for each in totals:
+        points = map(_points, (each.points, each.max_points))
+        waits = "yes" if each.needs_manual else ""
+        writer.writerow([plain(each.student), each.group, *points, " ".join(each.dropped), waits])
     return out.getvalue()
 
 

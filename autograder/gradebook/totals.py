@@ -11,13 +11,14 @@ from autograder.gradebook.scores import Row
 
 @dataclass(frozen=True)
 class Total:
-    """A student's points in one group, and the assignments that were left out."""
+    """A student's points in one group, the assignments that were left out, and whether a person has yet to grade a part of any."""
 
     student: str
     group: str
     points: float
     max_points: float
     dropped: tuple[str, ...]
+    needs_manual: bool
 
 
 def totals(course: Course, rows: Mapping[str, Iterable[Row]]) -> list[Total]:
@@ -43,6 +44,7 @@ def totals(course: Course, rows: Mapping[str, Iterable[Row]]) -> list[Total]:
                     sum(mine[a].points for a in kept),
                     sum(mine[a].max_points for a in kept),
                     tuple(a for a in mine if a not in kept),
+                    any(row.needs_manual for row in mine.values()),
                 )
             )
     return found

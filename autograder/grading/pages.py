@@ -62,6 +62,12 @@ def render_page(course: Course, verdict: Verdict, row: Row | None, comments: dic
     )
 
 
+def points_by_hand(verdicts: Iterable[Verdict], rows: Iterable[Row]) -> dict[tuple[str, str], list[Manual]]:
+    """What a person gave, by (student, notebook), for the class report."""
+    by_student = {row.student: row for row in rows}
+    return {(v.student, v.notebook): _manual(v, by_student.get(v.student), {}) for v in verdicts}
+
+
 def _manual(verdict: Verdict, row: Row | None, comments: dict[tuple[str, str], str]) -> list[Manual]:
     cells = [cell for cell in row.cells if cell.notebook == verdict.notebook] if row is not None else []
     found = []
