@@ -244,12 +244,13 @@ def demo(
         print_json(report.as_dict())
     else:
         table(report.done)
+        page = next((page for page in report.pages if "one_mistake" in page), into)
         say(
             Text(
-                zh=f"评分用时 {report.grading_seconds:.1f} 秒（{len(report.done)} 人）。反馈页在 {into}/feedback/，"
-                f"例如 {report.pages[0] if report.pages else '-'}",
-                en=f"Grading took {report.grading_seconds:.1f} s ({len(report.done)} students). Feedback pages are in {into}/feedback/, "
-                f"for instance {report.pages[0] if report.pages else '-'}",
+                zh=f"评分用时 {report.grading_seconds:.1f} 秒（{len(report.done)} 人）。请在浏览器里打开\n"
+                f"  一个学生的反馈：{page}\n  全班的报告：{report.report}",
+                en=f"Grading took {report.grading_seconds:.1f} s ({len(report.done)} students). Open in a browser\n"
+                f"  one student's feedback: {page}\n  the class report: {report.report}",
             )
         )
         for surprise in report.surprises:

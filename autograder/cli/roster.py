@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -225,33 +224,15 @@ def report(assignment: AssignmentName, out: Out = None, course: CourseFolder = H
     """One page about the class: scores, difficulty, who made which mistakes, what nobody has named yet."""
     with errors_in_words():
         from autograder.course import Course
-        from autograder.feedback.report import report as render
         from autograder.gradebook.book import Book
-        from autograder.gradebook.roster import Roster
-        from autograder.grading.pages import points_by_hand
+        from autograder.grading.pages import write_report
         from autograder.grading.verdicts import verdicts
 
         loaded = Course.load(course)
-        known = loaded.assignment(assignment)
-        found = list(verdicts(loaded, assignment))
         with Book(loaded) as book:
-            rows = book.rows(assignment)
-        late = {row.student: loaded.lateness(row.student, assignment, row.submitted) for row in rows}
-        html = render(
-            found,
-            course=loaded.title.text,
-            title=known.title.text,
-            roster=list(Roster.of(loaded).people) if loaded.roster else (),
-            late={student: by for student, by in late.items() if by > timedelta(0)},
-            manual=points_by_hand(found, rows),
-            language=loaded.language,
-        )
-        target = out or loaded.folder("report", f"{assignment}.html")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(html, encoding="utf-8")
-    named = Counter(
-        f"{e.name}: {e.diagnosis.name}" for v in found for e in v.exercises if e.diagnosis and e.diagnosis.name
-    )
+            target = write_report(loaded, assignment, book, out)
+    exercises = [e for v in verdicts(loaded, assignment) for e in v.exercises]
+    named = Counter(f"{e.name}: {e.diagnosis.name}" for e in exercises if e.diagnosis and e.diagnosis.name)
     if as_json:
         print_json({"report": str(target), "mistakes": dict(named.most_common())})
     else:

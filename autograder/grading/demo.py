@@ -20,7 +20,7 @@ from autograder.exercises import CourseFault, Exercise, Solution
 from autograder.exercises.source import answer
 from autograder.gradebook.book import Book
 from autograder.grading.assignment import Assignment
-from autograder.grading.pages import write_pages
+from autograder.grading.pages import write_pages, write_report
 from autograder.grading.release import release
 from autograder.grading.run import Done, grade_class, local_pool
 from autograder.judge.verdict import ExerciseVerdict
@@ -56,6 +56,7 @@ class DemoReport:
     done: list[Done]
     grading_seconds: float
     pages: list[str] = field(default_factory=list)
+    report: str = ""
     surprises: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
@@ -65,6 +66,7 @@ class DemoReport:
             "students": points,
             "grading_seconds": round(self.grading_seconds, 2),
             "pages": self.pages,
+            "report": self.report,
             "surprises": self.surprises,
         }
 
@@ -88,6 +90,7 @@ def run_demo(root: Path, into: Path, jobs: int) -> DemoReport:
     report = DemoReport(done, time.monotonic() - start)
     with Book(course) as book:
         report.pages = [str(path) for path in write_pages(course, name, book)]
+        report.report = str(write_report(course, name, book))
     by_student = {each.student: each for each in done}
     for sample in samples:
         report.surprises += _surprises(sample, by_student.get(sample.student))

@@ -1,17 +1,19 @@
-"""Feedback pages of an assignment: from verdicts and gradebook to ``feedback/``, where nbgrader releases them from."""
+"""The pages of an assignment, from verdicts and gradebook: feedback into ``feedback/``, where nbgrader releases it from; the class report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from autograder.course import Course
 from autograder.feedback.page import Late, Manual, Show, page
+from autograder.feedback.report import report
 from autograder.feedback.write import write_feedback
 from autograder.gradebook.book import Book
+from autograder.gradebook.roster import Roster
 from autograder.gradebook.scores import Row
-from autograder.grading.verdicts import read_verdict
+from autograder.grading.verdicts import read_verdict, verdicts
 from autograder.judge.verdict import Verdict
 
 
@@ -62,10 +64,25 @@ def render_page(course: Course, verdict: Verdict, row: Row | None, comments: dic
     )
 
 
-def points_by_hand(verdicts: Iterable[Verdict], rows: Iterable[Row]) -> dict[tuple[str, str], list[Manual]]:
-    """What a person gave, by (student, notebook), for the class report."""
-    by_student = {row.student: row for row in rows}
-    return {(v.student, v.notebook): _manual(v, by_student.get(v.student), {}) for v in verdicts}
+def write_report(course: Course, assignment: str, book: Book, out: Path | None = None) -> Path:
+    """Write the class report, to ``report/<assignment>.html`` unless told otherwise, and return where it is."""
+    known = course.assignment(assignment)
+    rows = {row.student: row for row in book.rows(assignment)}
+    late = {student: course.lateness(student, assignment, row.submitted) for student, row in rows.items()}
+    found = list(verdicts(course, assignment))
+    html = report(
+        found,
+        course=course.title.text,
+        title=known.title.text,
+        roster=list(Roster.of(course).people) if course.roster else (),
+        late={student: by for student, by in late.items() if by > timedelta(0)},
+        manual={(v.student, v.notebook): _manual(v, rows.get(v.student), {}) for v in found},
+        language=course.language,
+    )
+    target = out or course.folder("report", f"{assignment}.html")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(html, encoding="utf-8")
+    return target
 
 
 def _manual(verdict: Verdict, row: Row | None, comments: dict[tuple[str, str], str]) -> list[Manual]:

@@ -107,7 +107,7 @@ def test_feedback_pages_hold_no_hidden_test_and_no_solution(demo):
     lines = {line.strip() for line in hidden.splitlines() if len(line.strip()) > 45 and "expect." in line}
     assert lines
     assert len(demo[1].pages) == 4 * len(demo[1].done)
-    for path in demo[1].pages:
+    for path in [*demo[1].pages, demo[1].report]:
         html = Path(path).read_text()
         assert not [line for line in lines if line in html]
         assert "Traceback" not in html
