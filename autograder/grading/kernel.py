@@ -23,6 +23,19 @@ from autograder.text import Text
 
 _SERVE = "__import__('autograder.judge.agent', fromlist=['x']).serve_in_kernel()"
 _MAX_RESTARTS = 4
+_PRELOAD = (
+    "autograder.desk.check",
+    "autograder.desk.hint",
+    "autograder.desk.leaks",
+    "autograder.desk.status",
+    "autograder.desk.weights",
+    "autograder.judge.agent",
+)
+
+
+def warm_parent() -> WarmParent:
+    """A parent of kernels that has imported what the notebooks of a course import, and the agent."""
+    return WarmParent(preload=_PRELOAD)
 
 
 class StudentKernel:

@@ -28,6 +28,7 @@ from autograder.course import Course, seed
 from autograder.gradebook.book import Book
 from autograder.grading.assignment import Assignment, empty
 from autograder.grading.grade import Grader
+from autograder.grading.kernel import warm_parent
 from autograder.grading.pages import render_page
 from autograder.grading.verdicts import read_verdict, verdict_path, write_verdict
 from autograder.judge.session import Judge
@@ -166,6 +167,6 @@ def _grading(root: str, assignment: str) -> tuple[Assignment, Judge]:
 
 @lru_cache(maxsize=1)
 def _warm() -> WarmParent:
-    parent = WarmParent(preload=("autograder.judge.agent",))
+    parent = warm_parent()
     atexit.register(parent.close)
     return parent

@@ -35,10 +35,10 @@ _USUAL = (
     "ipykernel.ipkernel",
     "matplotlib.backends.backend_agg",
     "matplotlib.figure",  # but not pyplot nor matplotlib_inline, which look for a running IPython when imported
-    "numpy",
+    "numpy.random",
     "pdb",
     "sqlite3",
-    "torch",
+    "torch._dynamo",  # a second of imports, which torch puts off to the first optimizer
     "tornado.platform.asyncio",
     "zmq.asyncio",
 )
