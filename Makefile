@@ -7,7 +7,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types tests attacks docs test-browser test-hub test-slow test-many test-peer test-leak bench bench-leak clean setup
+.PHONY: demo test lint types tests attacks docs test-browser test-hub test-slow test-many test-peer fuzz test-leak bench bench-leak clean setup
 
 demo: setup
 	@$(BIN)/autograder doctor
@@ -28,6 +28,14 @@ tests: setup
 # every attack of tests/attacks in every tier of this machine, as a table by kind
 attacks: setup
 	@$(BIN)/python -m tests.attacks.table
+
+# coverage-guided search, a minute each, for a submission or a reply of a student's process that trips the grader; finds land in build/fuzz
+fuzz: setup
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris==3.0.0
+	@mkdir -p build/fuzz
+	@for what in notebook wire; do \
+	  $(BIN)/python tests/fuzz/fuzz_$$what.py -max_total_time=60 -verbosity=0 -print_final_stats=1 -artifact_prefix=build/fuzz/$$what- || exit 1; \
+	done
 
 setup: .venv/.installed
 
