@@ -99,7 +99,7 @@ def _target(spec: str, factory: Factory, arguments: dict[str, Any]) -> Callable[
     if inspect.isclass(found) or arguments or not _takes(found, names):
         try:
             found = found(**arguments)
-        except TypeError as error:
+        except Exception as error:
             raise Usage(f"{spec} could not be made: {error}. Pass its arguments with --arg NAME=VALUE") from error
     return found
 
@@ -127,7 +127,10 @@ def _find(spec: str) -> Any:
         assert module_spec.loader is not None
         module = importlib.util.module_from_spec(module_spec)
         sys.modules.setdefault(path.stem, module)
-        module_spec.loader.exec_module(module)
+        try:
+            module_spec.loader.exec_module(module)
+        except Exception as error:
+            raise Usage(f"{place} does not run: {type(error).__name__}: {error}") from error
     else:
         try:
             module = importlib.import_module(place)

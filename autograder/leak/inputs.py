@@ -54,6 +54,7 @@ class Inputs:
             self.causal = list(causal_inputs)
             if unknown := [name for name in self.causal if name not in with_time]:
                 raise ValueError(f"causal_inputs names {unknown}, but the inputs with a time axis are {with_time}")
+        self.exempt = [n for n in with_time if n not in self.causal and small[n].dtype is not torch.bool]
         if not self.causal:
             shapes = {name: tuple(small[name].shape) for name in self.tensors}
             raise ValueError(f"no input has an axis that follows T (shapes at B={B}, T={T}: {shapes}); see time_dim=")
@@ -104,11 +105,11 @@ class Inputs:
             name: torch.cat([value] * n, dim=axes[name]) if name in axes else value for name, value in values.items()
         }
 
-    def truncate(self, values: Values, n: int) -> Values:
-        """The same inputs with the last ``n`` positions cut off every axis that follows T."""
+    def truncate(self, values: Values, n: int, keep: Iterable[str] = ()) -> Values:
+        """The same inputs with the last ``n`` positions cut off every axis that follows T, but for those to keep."""
         cut = dict(values)
         for name in self.tensors:
-            for axis in self.growing[name]:
+            for axis in self.growing[name] if name not in keep else ():
                 cut[name] = cut[name].narrow(axis, 0, cut[name].size(axis) - n).clone()
         return cut
 

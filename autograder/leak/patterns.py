@@ -93,6 +93,10 @@ LARGE_VALUES = Text(
     en="It shows for large replaced values only (x{scale:g}), as a maximum, a top-k or a weak fill does.",
 )
 GRAD_ONLY = Text(zh="只在 autograd 记录时出现。", en="It shows only while autograd records.")
+ASLEEP = Text(
+    zh="只在全零的参数换成别的数之后出现，而训练正会这样做。",
+    en="It shows once parameters that are all zero hold other numbers, as training will give them.",
+)
 TINY = Text(
     zh="它小得能通过常见的容差，但不是舍入：像是太弱的填充值（如 -20），应填 -inf。",
     en="It is small enough to pass the usual tolerances, yet not rounding: as a weak fill (such as -20) does; use -inf.",
@@ -177,6 +181,8 @@ def _conditions(finding: Finding, moved: Tensor, clean: Sequence[Setting], b_is_
         found.append(LARGE_VALUES.format(scale=s.scale))
     elif s.grad and s.mode != "train" and any(not c.grad for c in clean):
         found.append(GRAD_ONLY)
+    if s.awake:
+        found.append(ASLEEP)
     if b_is_t:
         found.append(BATCH_IS_T)
     elif s.B == 1 and any(c.T == s.T and c.B > 1 for c in alike):

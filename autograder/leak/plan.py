@@ -152,17 +152,23 @@ class Search:
         return None
 
     def _runs(self, setting: Setting) -> Tensor:
-        """The output at a setting; Failed if its shape stays the same when T does not."""
+        """The output at a setting, whose axis of rows is the one that follows T; Failed if none does."""
         bench = self.bench
-        output = bench.stage(setting).base()
+        output = bench.subject.run(bench.inputs.draw(setting), setting)
         shorter = replace(setting, T=setting.T - 1)
         try:
-            shape = bench.subject.run(bench.inputs.draw(shorter), shorter).shape
+            less = bench.subject.run(bench.inputs.draw(shorter), shorter)
         except Failed:  # one fixed length, or multiples only: the sweep will tell
-            return output
-        if shape == bench.subject.run(bench.inputs.draw(setting), setting).shape:
-            raise Failed(ValueError(f"expected an output with one row per position, got {tuple(shape)} whatever T is"))
-        return output
+            return bench.stage(setting).base()
+        if less.shape == output.shape:
+            raise Failed(
+                ValueError(f"expected an output with one row per position, got {tuple(output.shape)} whatever T is")
+            )
+        if less.dim() == output.dim():
+            follows = [axis for axis in range(output.dim()) if less.size(axis) != output.size(axis)]
+            if len(follows) == 1:
+                bench.out_time_dim = follows[0]
+        return bench.stage(setting).base()
 
     def _calibrate(self, setting: Setting) -> bool:
         """Repeatability, finiteness and batch independence of one mode; False if leaks cannot be told there."""
@@ -204,6 +210,8 @@ class Search:
                     yield replace(main, T=T, B=8, inputs_scale=LARGE), True, (1.0,)  # many first rows
                     if T >= 8:
                         yield replace(main, T=T, B=2, inputs_scale=SMALL), True, (1.0,)
+            if self.bench.subject.asleep:
+                yield replace(main, T=usual, B=2, awake=True), True, both
             yield replace(main, T=usual, B=2, grad=True), True, both
             yield replace(main, T=min(8, usual), B=1, grad=True), False, (1.0,)
         if "train" in modes:
@@ -294,7 +302,7 @@ class Search:
         if bench.contract.expect == "none" or any(f.kind == "nonfinite" for f in self.findings):
             return
         if not any(looks_back(size, max(bench.offset(stage, name), 0)) for name, size in sizes.items()):
-            finding, note = past_matters(bench, replace(start, T=min(start.T, 8)))
+            finding, note = past_matters(bench, replace(start, T=min(start.T, 8), awake=bench.subject.asleep))
             self._add(finding)
             self.notes += [note] if note else []
 

@@ -102,7 +102,7 @@ class Report:
             remarks = " ".join(note.lang(language) for note in self.notes)
             return "\n".join([head + stop, f"{body.lang(language)} {remarks}".strip(), covered])
         worst = self.findings[0]
-        others = [self._short(f, language) for f in self.findings[1:]]
+        others = [self._short(f, language) for f in self.findings[1:] if f.input or f.kind != worst.kind]
         last = [SHOWN.lang(language).format(setting=worst.setting.words.lang(language))]
         last += [ALSO.format(others=("；" if language == "zh" else "; ").join(others)).lang(language)] if others else []
         second = worst.meaning.lang(language) if worst.meaning else ""

@@ -44,7 +44,8 @@ class Setting:
     """One point of the grid that is searched.
 
     ``mode`` is "function" for a callable without modules. ``scale`` multiplies the replaced values, ``inputs_scale``
-    all floating-point inputs (large logits). ``grad`` says that autograd was recording.
+    all floating-point inputs (large logits). ``grad`` says that autograd was recording, ``awake`` that parameters which
+    are all zero (a gate that training has yet to open) hold random numbers instead.
     """
 
     T: int
@@ -55,6 +56,7 @@ class Setting:
     grad: bool = False
     seed: int = 0
     dtype: torch.dtype | None = None
+    awake: bool = False
 
     @property
     def words(self) -> Text:
@@ -68,6 +70,8 @@ class Setting:
             parts.append(Text(zh=f"所有输入 ×{self.inputs_scale:g}", en=f"all inputs x{self.inputs_scale:g}"))
         if self.grad:
             parts.append(Text(zh="autograd 记录中", en="autograd recording"))
+        if self.awake:
+            parts.append(Text(zh="全零的参数换成随机数", en="all-zero parameters at random values"))
         parts.append(Text(f"seed={self.seed}", f"seed={self.seed}"))
         return Text(zh="，".join(part.zh for part in parts), en=", ".join(part.en for part in parts))
 
@@ -80,6 +84,7 @@ class Setting:
             "scale": self.scale,
             "inputs_scale": self.inputs_scale,
             "grad": self.grad,
+            "awake": self.awake,
             "seed": self.seed,
         }
 

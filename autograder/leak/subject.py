@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
+import dataclasses
 import io
 import random
 import sys
-import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 
 from autograder.leak.inputs import Values
 from autograder.leak.setting import Mode, Setting
+from autograder.leak.twin import twin
 
 REFUSALS = (ValueError, AssertionError, NotImplementedError)
 """What code raises on purpose when it does not take an input; anything else is taken for an accident."""
@@ -39,8 +39,7 @@ class Failed(Exception):
 class Subject:
     """Runs ``fn`` without changing the caller's module, tensors, mode, generators or grad mode.
 
-    Modules are copied, also those a function reaches through its closure, its globals, a bound method or
-    `functools.partial`. Any other callable (a remote function, say) is opaque: it is called as it is.
+    Modules are copied, also those that a function reaches (see `twin`). Any other callable (a remote function, say) is opaque: it is called as it is.
     """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -51,17 +50,20 @@ class Subject:
         self.records_grad = True  # until an output shows that autograd does not reach through
         self.fresh_each_call: set[Mode] = set()  # modes in which a call leaves something behind
         self.mutations: dict[str, tuple[Setting, Values, Values]] = {}
-        self._copies: dict[tuple[Mode, torch.dtype | None], Callable[..., Any]] = {}
-        _, modules = _copy(fn)
+        self._copies: dict[tuple[Mode, torch.dtype | None, bool], Callable[..., Any]] = {}
+        _, modules = twin(fn)
         self.copyable = bool(modules)
+        self.asleep = any(map(_asleep, modules))
         self.modes: tuple[Mode, ...] = ("eval", "train") if modules else ("function",)
 
     def instance(self, setting: Setting) -> Callable[..., Any]:
         """A new copy of the function in the setting's mode and precision."""
         if not self.copyable:
             return self.fn
-        fn, modules = _copy(self.fn)
+        fn, modules = twin(self.fn)
         for module in modules:
+            if setting.awake:
+                _wake(module)
             module.train(setting.mode == "train")
             if setting.dtype is not None:
                 module.to(setting.dtype)
@@ -73,7 +75,7 @@ class Subject:
         Raises Failed when the function does.
         """
         if instance is None:
-            key = (setting.mode, setting.dtype)
+            key = (setting.mode, setting.dtype, setting.awake)
             if key not in self._copies or setting.mode in self.fresh_each_call:
                 self._copies[key] = self.instance(setting)
             instance = self._copies[key]
@@ -82,7 +84,7 @@ class Subject:
         _seed(setting.seed)
         self.calls += 1
         try:
-            with torch.set_grad_enabled(setting.grad):
+            with torch.set_grad_enabled(setting.grad), _default(setting.dtype):
                 output = first_tensor(instance(**copies))
         except (Failed, TimeoutError):
             raise
@@ -95,7 +97,7 @@ class Subject:
             if touched and name not in self.mutations and not _same(copies[name].detach(), values[name]):
                 after = {**values, name: copies[name].detach().clone()}
                 self.mutations[name] = (setting, values, after)
-        return output.detach()
+        return output.detach().clone()  # the code may write into the same tensor next time
 
     def gradient(self, values: Values, setting: Setting, name: str, pick: Callable[[Tensor], Tensor]) -> Tensor | None:
         """The gradient of the scalar ``pick(output)`` with respect to one input, or None where there is none."""
@@ -117,14 +119,50 @@ class Subject:
 
 
 def first_tensor(output: Any) -> Tensor:
-    """The first tensor of an output: itself, or the first of a tuple, list, dict or Hugging Face model output."""
+    """The first tensor with axes in an output, however nested in tuples, lists, dicts and dataclasses.
+
+    A single number (the loss that a model returns ahead of its logits) is passed over.
+    """
+    tensor = next(_tensors(output), None)
+    if tensor is None:
+        raise Failed(TypeError(f"expected a tensor or a tuple that starts with one, got {type(output).__name__}"))
+    return tensor.to_dense() if tensor.layout is not torch.strided else tensor
+
+
+def _tensors(output: Any) -> Iterator[Tensor]:
     if isinstance(output, Tensor):
-        return output.to_dense() if output.layout is not torch.strided else output
-    items = output.values() if isinstance(output, Mapping) else output if isinstance(output, (tuple, list)) else ()
-    for item in items:
-        if isinstance(item, Tensor):
-            return item
-    raise Failed(TypeError(f"expected a tensor or a tuple that starts with one, got {type(output).__name__}"))
+        if output.dim():
+            yield output
+    elif isinstance(output, Mapping):
+        yield from _tensors(list(output.values()))
+    elif isinstance(output, (tuple, list)):
+        for item in output:
+            yield from _tensors(item)
+    elif dataclasses.is_dataclass(output):
+        yield from _tensors(vars(output))
+
+
+def _asleep(module: nn.Module) -> bool:
+    return any(parameter.requires_grad and not parameter.any() for parameter in module.parameters())
+
+
+def _wake(module: nn.Module) -> None:
+    """Give trainable parameters that are all zero small random values, as one step of training would."""
+    rng = torch.Generator().manual_seed(0)
+    for parameter in module.parameters():
+        if parameter.requires_grad and not parameter.any():
+            parameter.data = torch.randn(parameter.shape, generator=rng).to(parameter).div(4)
+
+
+@contextlib.contextmanager
+def _default(dtype: torch.dtype | None) -> Iterator[None]:
+    """Constants that the function makes take part in another precision too."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype or before)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 @contextlib.contextmanager
@@ -178,68 +216,3 @@ def _clone(value: Any, grad: bool) -> Any:
 def _same(a: Tensor, b: Tensor) -> bool:
     """Bitwise equal, where a NaN equals a NaN."""
     return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
-
-
-def _copy(fn: Callable[..., Any]) -> tuple[Callable[..., Any], list[nn.Module]]:
-    """``fn`` with every module it reaches replaced by a copy, and those copies (none: ``fn`` is opaque).
-
-    Raises TypeError for a module that cannot be copied.
-    """
-    memo: dict[int, Any] = {}
-    found: list[nn.Module] = []
-
-    def swap(value: Any) -> Any:
-        if isinstance(value, nn.Module):
-            if id(value) not in memo:
-                _let_go_of_graphs(value, memo)
-                try:
-                    found.append(copy.deepcopy(value, memo))
-                except Exception as error:
-                    raise TypeError(
-                        f"expected a module that copy.deepcopy can copy, but {type(value).__name__} raised {error!r}; "
-                        "give it a __deepcopy__, or probe a function that builds the module itself"
-                    ) from error
-            return memo[id(value)]
-        if isinstance(value, functools.partial):
-            keywords = {name: swap(item) for name, item in value.keywords.items()}
-            return functools.partial(swap(value.func), *map(swap, value.args), **keywords)
-        if isinstance(value, types.MethodType) and isinstance(value.__self__, nn.Module):
-            return types.MethodType(value.__func__, swap(value.__self__))
-        if isinstance(value, types.FunctionType) and id(value) not in memo:
-            memo[id(value)] = value  # a function may reach itself
-            memo[id(value)] = _rebuild(value, swap)
-        return memo.get(id(value), value) if isinstance(value, types.FunctionType) else value
-
-    return swap(fn), found
-
-
-def _rebuild(fn: types.FunctionType, swap: Callable[[Any], Any]) -> types.FunctionType:
-    """The same function over swapped closure cells, defaults and globals; itself when nothing was swapped."""
-    old = [_contents(cell) for cell in fn.__closure__ or ()] + list(fn.__defaults__ or ())
-    new = [swap(value) for value in old]
-    names = [name for name in fn.__code__.co_names if isinstance(fn.__globals__.get(name), nn.Module)]
-    if not names and all(a is b for a, b in zip(old, new, strict=True)):
-        return fn
-    space = {**fn.__globals__, **{name: swap(fn.__globals__[name]) for name in names}} if names else fn.__globals__
-    cells = len(fn.__closure__ or ())
-    twin = types.FunctionType(
-        fn.__code__, space, fn.__name__, tuple(new[cells:]), tuple(map(types.CellType, new[:cells]))
-    )
-    twin.__kwdefaults__ = {name: swap(value) for name, value in (fn.__kwdefaults__ or {}).items()}
-    return twin
-
-
-def _contents(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # the variable is not bound yet
-        return None
-
-
-def _let_go_of_graphs(module: nn.Module, memo: dict[int, Any]) -> None:
-    """Let deepcopy pass tensors that hang in an autograd graph (a kept hidden state): it refuses them otherwise."""
-    for part in module.modules():
-        for value in vars(part).values():
-            for tensor in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(tensor, Tensor) and not tensor.is_leaf:
-                    memo[id(tensor)] = tensor.detach().clone()

@@ -593,3 +593,148 @@ class UnmaskedTokens(Tokens):
 class LengthFromPadding(Tokens):
     def forward(self, ids):
         return super().forward(ids) * (ids != 0).sum(1)[:, None, None]
+
+
+# --- odd forms of output, state and parameters -----------------------------------------------------------------------------
+
+
+@sound(inputs=sequence)
+def loss_before_the_logits(x):
+    return {"loss": x.mean(), "logits": x.cumsum(1)}
+
+
+@leaky("x", inputs=sequence)
+def logits_deep_inside(x):
+    return ((x.mean(), {"logits": x.flip(1).cumsum(1)}), x)
+
+
+@sound(inputs=sequence)
+def one_number_per_position(x):
+    return x.cumsum(1).sum(-1)  # (B, T): no axis of features, and B may equal T
+
+
+@leaky("ids", inputs=tokens)
+def most_frequent_token_so_far_and_after(ids):
+    return (ids[:, :, None] == ids[:, None, :]).sum(-1)
+
+
+@sound(inputs=lambda B, T, rng: {"x": draw(B, T, C, rng=rng), "memory": draw(B, T, C, rng=rng)}, causal_inputs=["x"])
+def memory_as_long_as_the_sequence(x, memory):
+    return x.cumsum(1) + (x @ memory.mT).softmax(-1) @ memory
+
+
+@leaky("x", inputs=sequence)
+def bfloat16_throughout_without_a_mask(x):
+    y = x.bfloat16()
+    return (y @ y.mT / 3).softmax(-1) @ y
+
+
+@leaky("x", inputs=sequence)
+def prefix_sums_that_wrap_around(x):
+    step = 1
+    while step < x.size(1):
+        x, step = x + x.roll(step, 1), 2 * step
+    return x
+
+
+@leaky("x", inputs=sequence)
+def chunk_written_before_it_is_read(x):
+    state, rows = torch.zeros(len(x), C, C, dtype=x.dtype), []
+    for chunk in x.split(4, 1):
+        state = 0.9 * state + chunk.mT @ chunk
+        rows.append(chunk @ state)
+    return torch.cat(rows, 1)
+
+
+@leaky("x", inputs=sequence)
+def few_tokens_chosen_for_more_depth(x):
+    chosen = x[..., 0].topk(max(1, x.size(1) // 4), 1).indices
+    return x.cumsum(1) * torch.ones_like(x[..., 0]).scatter(1, chosen, 2.0)[..., None]
+
+
+@sound(inputs=sequence, numerical=True)
+def padded_fft_with_a_single_precision_kernel(x):
+    T, kernel = x.size(1), 0.9 ** torch.arange(x.size(1))
+    spectrum = torch.fft.rfft(kernel.to(x.dtype), n=2 * T)[:, None]
+    return torch.fft.irfft(torch.fft.rfft(x, n=2 * T, dim=1) * spectrum, n=2 * T, dim=1)[:, :T]
+
+
+LAYERS = [nn.Dropout(0.5), nn.Softmax(-1)]
+
+
+@sound(inputs=sequence)
+def layers_in_a_list(x):
+    for layer in LAYERS:
+        x = layer(x)
+    return x.cumsum(1)
+
+
+@faulty("random", inputs=sequence)
+def whole_samples_dropped(x):
+    return x.cumsum(1) * (torch.rand(len(x), 1, 1) > 0.5)
+
+
+@sound()
+class WholeSamplesDroppedInTraining(nn.Module):
+    def forward(self, x):
+        return x.cumsum(1) * (torch.rand(len(x), 1, 1) > 0.5) if self.training else x.cumsum(1)
+
+
+@sound()
+class GeneratorOfItsOwn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rng = torch.Generator().manual_seed(0)
+
+    def forward(self, x):
+        return x.cumsum(1) * torch.rand(x.shape, generator=self.rng) if self.training else x.cumsum(1)
+
+
+@sound()
+class PowerIteration(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = nn.utils.parametrizations.spectral_norm(nn.Linear(C, C))
+
+    def forward(self, x):
+        return self.linear(x).cumsum(1)
+
+
+@leaky("x", verdict="stateful")
+class CentredByTheFirstBatch(nn.Module):
+    mean = None
+
+    def forward(self, x):
+        if self.mean is None:
+            self.mean = x.mean((0, 1))
+        return (x - self.mean).cumsum(1)
+
+
+@leaky("x")
+class SameTensorEveryTime(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = {}
+
+    def forward(self, x):
+        out = self.out.setdefault(x.shape, torch.empty_like(x))
+        return out.copy_(x.flip(1).cumsum(1)) if not x.requires_grad else x.flip(1).cumsum(1)
+
+
+class ZeroGate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Parameter(torch.zeros(1))
+
+
+@sound()
+class GateStillShut(ZeroGate):
+    def forward(self, x):
+        return x + self.gate * x.cumsum(1)
+
+
+@leaky("x", words="parameters that are all zero")
+class LeakBehindAShutGate(ZeroGate):
+    def forward(self, x):
+        return x.cumsum(1) + self.gate * x.mean(1, keepdim=True)

@@ -111,6 +111,16 @@ def test_wrong_usage_is_2_and_says_what_to_type(arguments, words, capsys):
     assert words in err
 
 
+def test_code_that_does_not_run_is_wrong_usage_not_a_leak(tmp_path, capsys):
+    path = tmp_path / "broken_model.py"
+    path.write_text("1 / 0")
+    assert run(capsys, f"{path}:f", "--inputs", "x=B,T,4")[0] == 2
+    path.write_text("class Model:\n    def __init__(self):\n        raise RuntimeError('no weights')")
+    code, _, err = run(capsys, f"{path}:Model", "--inputs", "x=B,T,4")
+    assert code == 2
+    assert "no weights" in err
+
+
 def test_torch_is_all_it_needs(model):
     """The detector and its command import nothing but torch, the standard library and the project's own texts."""
     script = (

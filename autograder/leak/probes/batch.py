@@ -43,8 +43,8 @@ def place_in_batch(bench: Bench, setting: Setting) -> Finding | None:
     """Shift all samples by one place; each must take its output along (up to rounding)."""
     stage = bench.stage(setting)
     base = stage.by_sample(stage.base())
-    if base is None or setting.B < 2 or setting.mode in bench.noisy:
-        return None
+    if base is None or setting.B < 2 or setting.mode in bench.noisy | bench.subject.fresh_each_call:
+        return None  # fresh noise differs from place to place, whatever its source
     axes = {name: axis for name, axis in bench.inputs.batch.items() if axis is not None}
     values = {name: v.roll(1, axes[name]) if name in axes else v for name, v in stage.values.items()}
     rows = stage.rows(values)

@@ -17,6 +17,7 @@ from autograder.leak.subject import Failed
 A_FEW, MANY = 64, 1e6  # rounding steps: a float64 change below the first is rounding, above the second it is real
 SHRINKS = 1e-6  # rounding shrinks by 2e-9 from float32 to float64, a real dependence does not shrink
 LARGER = 4.0
+NO_ROUNDING = 0.03  # a relative change above this is none even in bfloat16
 
 
 def is_numerical(
@@ -49,7 +50,7 @@ def is_numerical(
     )
     lower, higher = (again, relative) if double else (relative, again)
     if lower is None or higher is None:
-        return relative < 1e3 * step
+        return relative < min(1e3 * step, NO_ROUNDING)
     return higher <= SHRINKS * lower or (large and _breaks(bench, setting, name, scale, regions[which], past))
 
 

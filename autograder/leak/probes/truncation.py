@@ -39,16 +39,20 @@ def prefix(bench: Bench, setting: Setting, lengths: Iterable[int]) -> Finding | 
     tolerance = TOLERANCE.get(whole.dtype, COARSE) if whole.is_floating_point() else 0.0
     worst: Finding | None = None
     for n in lengths:
-        values = bench.inputs.truncate(stage.values, setting.T - n)
-        try:
-            rows = stage.rows(values)
-        except Failed:  # the length sweep speaks about lengths that fail
-            continue
         kept = len(whole) - (setting.T - n)
-        if len(rows) != kept:
+        tried = []
+        for keep in ((), bench.inputs.exempt) if bench.inputs.exempt else ((),):  # rows may see all of a memory
+            values = bench.inputs.truncate(stage.values, setting.T - n, keep)
+            try:
+                rows = stage.rows(values)
+            except Failed:  # the length sweep speaks about lengths that fail
+                continue
+            if len(rows) == kept:
+                sizes, relative, _ = compare(whole[:kept], rows).amax(1).unbind(-1)  # each (kept,)
+                tried.append((torch.where(relative > tolerance, sizes, 0.0), values, rows))
+        if not tried:
             continue
-        sizes, relative, _ = compare(whole[:kept], rows).amax(1).unbind(-1)  # each (kept,)
-        sizes = torch.where(relative > tolerance, sizes, 0.0)
+        sizes, values, rows = min(tried, key=lambda one: float(one[0].max()))
         size = float(sizes.max())
         if size and (worst is None or size > worst.size):
             t = int(sizes.argmax())
