@@ -29,6 +29,10 @@ tests: setup
 attacks: setup
 	@$(BIN)/python -m tests.attacks.table
 
+# every one-token slip of the chapter's references, run against the hidden tests: about 15 minutes
+mutants: setup
+	@nice $(BIN)/python -m tests.mutants
+
 # coverage-guided search, a minute each, for a submission or a reply of a student's process that trips the grader; finds land in build/fuzz
 fuzz: setup
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris==3.0.0

@@ -15,7 +15,7 @@ def conform(got: Any, want: Any, where: Text) -> Any:
     """``got`` in the structure of ``want``.
 
     Numbers of another kind and tensors of one element become the number that is expected, a number the expected tensor of shape (); a list
-    becomes the expected tuple.
+    becomes the expected tuple, and so does a tensor that holds the expected tensors one after the other.
     Raises StudentFault (type, shape, dtype or nonfinite) with words that say what was expected and what came.
     """
     if isinstance(want, torch.Tensor):
@@ -27,6 +27,8 @@ def conform(got: Any, want: Any, where: Text) -> Any:
     if isinstance(want, (int, float)):
         return _number(got, want, where)
     if isinstance(want, (tuple, list)):
+        if isinstance(got, torch.Tensor) and got.dim() > 0 and len(got) == len(want):
+            got = got.unbind()  # ``Q, K, V = stacked`` works as well
         if not isinstance(got, (tuple, list)) or len(got) != len(want):
             return _refuse_type(got, want, where)
         parts = [conform(g, w, _part(where, i)) for i, (g, w) in enumerate(zip(got, want, strict=True))]

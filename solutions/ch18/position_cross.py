@@ -90,6 +90,16 @@ def first_sequence_only(f, X, perm):
     return (f(X[:, perm]) - f(X)[:, perm])[0].abs().max().item()
 
 
+@mistake(
+    of=permutation_gap,
+    zh="小的差距被你当成了舍入误差：题目要的是差的大小，舍不舍去由看的人决定。",
+    en="A small gap is passed off as rounding: the size of the difference is asked for, whoever reads it can judge.",
+)
+def small_gaps_forgiven(f, X, perm):
+    gap = (f(X[:, perm]) - f(X)[:, perm]).abs().max().item()
+    return gap if gap > 1e-5 else 0.0
+
+
 @alternative(of=permutation_gap)
 def put_back_in_order(f, X, perm):
     back = torch.empty_like(perm)  # (T,)

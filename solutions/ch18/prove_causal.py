@@ -95,6 +95,18 @@ def weights_not_rescaled(q, k, v, p, training):
     return (A * (torch.rand_like(A) >= p) if training else A) @ v
 
 
+@mistake(
+    of=sdpa_attend,
+    zh="一个来源一旦丢掉，所有的接收者就都看不到它了：每个权重应各自决定去留。",
+    en="Once a source is dropped, no receiver sees it any more: each single weight should be dropped on its own.",
+)
+def whole_sources_dropped(q, k, v, p, training):
+    T = q.shape[-2]
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (…, T, T)
+    A = scores.masked_fill(~torch.ones(T, T, dtype=torch.bool).tril(), -math.inf).softmax(dim=-1)
+    return (A * F.dropout(torch.ones_like(A[..., :1, :]), p, training)) @ v
+
+
 @alternative(of=sdpa_attend)
 def by_hand(q, k, v, p, training):
     T = q.shape[-2]
@@ -212,10 +224,30 @@ def answer_inverted(fn, T, d):
     return not torch.autograd.gradcheck(fn, inputs, raise_exception=False)
 
 
+@mistake(
+    of=run_gradcheck,
+    zh="三个输入用了同一个张量：对 Q 的误差和对 K 的误差正好相反时，加起来就看不见了。",
+    en="One tensor serves as all three inputs: errors for Q and for K that are opposite add up to nothing.",
+)
+def one_input_for_all(fn, T, d):
+    x = torch.randn(1, T, d, dtype=torch.float64, requires_grad=True)
+    return torch.autograd.gradcheck(lambda x: fn(x, x, x), (x,), raise_exception=False)
+
+
+@mistake(
+    of=run_gradcheck,
+    zh="输出先加成了一个数：有的错误在加起来之后互相抵消，每个输出都要单独核对。",
+    en="The outputs were added up first: some errors cancel in the sum, so every output has to be checked by itself.",
+)
+def outputs_added_up(fn, T, d):
+    inputs = [torch.randn(1, T, d, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    return torch.autograd.gradcheck(lambda *qkv: fn(*qkv).sum(), inputs, raise_exception=False)
+
+
 @alternative(of=run_gradcheck)
 def with_try(fn, T, d):
     make = torch.Generator().manual_seed(0)
-    q, k, v = torch.randn(3, T, d, dtype=torch.double, generator=make).unbind()
+    q, k, v = torch.randn(3, 1, T, d, dtype=torch.double, generator=make).unbind()
     try:
         return torch.autograd.gradcheck(fn, tuple(x.clone().requires_grad_() for x in (q, k, v)), eps=1e-6, atol=1e-6)
     except RuntimeError:  # GradcheckError is one
@@ -575,6 +607,36 @@ def input_edited(fn, X):
     return L
 
 
+@mistake(
+    of=leak_matrix,
+    zh="allclose、isclose 有默认的容差：比它弱的依赖就看不见了。不依赖的位置一位也不差，可以直接比相等。",
+    en="allclose and isclose have tolerances by default and miss what is weaker. Without dependence nothing moves at all.",
+)
+def compared_with_isclose(fn, X):
+    before = fn(X)
+    return torch.stack([~torch.isclose(fn(_one_moved(X, s)), before)[0].all(dim=-1) for s in range(X.shape[1])], dim=1)
+
+
+@mistake(
+    of=leak_matrix,
+    zh="先把输出的特征加起来再比：一个升、一个降，正好抵消，依赖就不见了。",
+    en="The output features were added up before comparing: one goes up, one goes down, and the dependence is gone.",
+)
+def output_features_added_up(fn, X):
+    before = fn(X).sum(dim=-1)
+    moved = [(fn(_one_moved(X, s)).sum(dim=-1) - before)[0].abs() > 1e-12 for s in range(X.shape[1])]
+    return torch.stack(moved, dim=1)
+
+
+@mistake(
+    of=leak_matrix,
+    zh="给一个位置的所有特征加上同一个数，层归一化正好把它减掉，依赖就看不见了：各个特征要改得不一样。",
+    en="One number added to all features of a position is what a layer norm takes away: change the features differently.",
+)
+def all_features_shifted_alike(fn, X):
+    return _response(fn, X, lambda X, s: X + torch.eye(X.shape[1], dtype=X.dtype)[s, :, None]) > 1e-12
+
+
 @alternative(of=leak_matrix)
 def with_jacobian(fn, X):
     J = torch.autograd.functional.jacobian(fn, X)  # (1, T, d, 1, T, C)
@@ -783,6 +845,46 @@ def sign_of_change_kept(model, idx, t):
     return (after - before)[:, :t].max().item()
 
 
+@mistake(
+    of=model_leak,
+    zh="随机抽到的字符有时正好是原来那个：字符表很小时，未来根本没有换。",
+    en="A token drawn at random is sometimes the one that was there: with a small alphabet the future does not change.",
+)
+def replaced_by_chance(model, idx, t):
+    was = model.training
+    model.eval()
+    with torch.no_grad():
+        before = model(idx)
+        changed = torch.cat([idx[:, :t], torch.randint(before.shape[-1], idx[:, t:].shape)], dim=1)
+        after = model(changed)
+    model.train(was)
+    return (after - before)[:, :t].abs().max().item()
+
+
+@mistake(
+    of=model_leak,
+    zh="两次用了同一个随机种子，丢掉的相同，噪声是没有了，可是查的还是训练态的模型：题目要查 eval 模式。",
+    en="One seed for both calls makes the noise equal, but it is still the training mode that you check, not eval mode.",
+)
+def one_seed_for_both(model, idx, t):
+    torch.manual_seed(0)
+    before = model(idx)
+    torch.manual_seed(0)
+    after = model(_other_tokens(idx, before.shape[-1], t))
+    return (after - before)[:, :t].abs().max().item()
+
+
+@mistake(
+    of=model_leak,
+    zh="很弱的泄漏被当成了舍入误差：因果的模型，logits 一位也不变，不需要容差。",
+    en="A faint leak is passed off as rounding: the logits of a causal model do not move at all, without tolerance.",
+)
+def faint_leaks_forgiven(model, idx, t):
+    before, after = _logits_before_and_after(model, idx, t)
+    leak = (after - before)[:, :t].abs().max().item()
+    return leak if leak > 1e-5 else 0.0
+
+
 @alternative(of=model_leak)
 def next_in_the_alphabet(model, idx, t):
     mode = model.training
@@ -803,7 +905,8 @@ def several_random_futures(model, idx, t):
     before = model(idx)[:, :t].double()
     worst = torch.zeros((), dtype=torch.float64)
     for _ in range(3):
-        future = torch.randint(model(idx).shape[-1], idx[:, t:].shape)
+        future = torch.randint(model(idx).shape[-1] - 1, idx[:, t:].shape)
+        future += future >= idx[:, t:]  # skips what stands there already
         worst = torch.maximum(worst, (model(torch.hstack([idx[:, :t], future]))[:, :t].double() - before).abs().max())
     model.train(mode)
     return worst

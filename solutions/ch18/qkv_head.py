@@ -85,6 +85,11 @@ def project_by_one_product(X, W_Q, W_K, W_V):
 
 
 @alternative(of=project_qkv)
+def project_by_stacking(X, W_Q, W_K, W_V):
+    return torch.stack([X @ W for W in (W_Q, W_K, W_V)])  # Q, K, V = … works with it, too
+
+
+@alternative(of=project_qkv)
 def project_by_linear(X, W_Q, W_K, W_V):
     return [F.linear(X, W.T) for W in (W_Q, W_K, W_V)]
 
@@ -715,6 +720,30 @@ class DropsScores(_Head):
 
 @mistake(
     of=Head,
+    zh="一个来源一旦丢掉，所有的接收者就都看不到它了：每个权重应各自决定去留。",
+    en="Once a source is dropped, no receiver sees it any more: each single weight should be dropped on its own.",
+)
+class DropsWholeSources(_Head):
+    def weights(self, S):
+        return self.masked(S).softmax(-1) * self.dropout(torch.ones_like(S[:, :1]))
+
+
+@mistake(
+    of=Head,
+    zh="遮罩存好了，可是名字不是 tril：按名字去找它的代码就找不到。",
+    en="The mask is kept, but not under the name tril: code that looks for it by name will not find it.",
+)
+class MaskUnderAnotherName(_Head):
+    def keep_mask(self, tril):
+        self.register_buffer("mask", tril)
+
+    def masked(self, S):
+        T = S.shape[-1]
+        return S.masked_fill(~self.mask[:T, :T], float("-inf"))
+
+
+@mistake(
+    of=Head,
     zh="参数多于 3·C·d：nn.Linear 默认带偏置。",
     en="There are more than 3·C·d parameters: nn.Linear has a bias unless told otherwise.",
 )
@@ -873,6 +902,26 @@ def scaled_returned_first(d, n, seed):
 def products_not_summed(d, n, seed):
     q, k = _pairs(d, n, seed)
     return (q * k).var().item(), (q * k / d**0.5).var().item()
+
+
+@mistake(
+    of=score_stats,
+    zh="第二个数是理论值 1，不是从这批点积里算出来的。",
+    en="The second number is the 1 of theory; it was not worked out from these dot products.",
+)
+def scaled_variance_assumed(d, n, seed):
+    q, k = _pairs(d, n, seed)
+    return (q * k).sum(-1).var().item(), 1.0
+
+
+@mistake(
+    of=score_stats,
+    zh="这是所有乘积的方差乘以 d，不是点积的方差：每对 query 和 key 只有一个点积，先求和，再求方差。",
+    en="This is d times the variance of all products. Each pair has one dot product: sum first, then take the variance.",
+)
+def all_products_pooled(d, n, seed):
+    q, k = _pairs(d, n, seed)
+    return d * (q * k).var().item(), (q * k).var().item()
 
 
 @alternative(of=score_stats)

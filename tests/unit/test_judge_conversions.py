@@ -43,6 +43,17 @@ def test_a_number_is_accepted_for_a_tensor_without_axes() -> None:
     assert torch.equal(got, torch.tensor(3.0))
 
 
+def test_stacked_tensors_are_accepted_for_a_tuple_of_them() -> None:
+    got = asked(lambda x: torch.stack([x, 2 * x]), lambda x: (x, 2 * x), torch.ones(3))
+    assert isinstance(got, tuple)
+    assert torch.equal(got[1], torch.full((3,), 2.0))
+
+
+def test_a_tensor_of_another_length_is_no_tuple() -> None:
+    with pytest.raises(StudentFault, match=r"should be a tuple of 2, got a float32 tensor of shape \(3,\)"):
+        asked(lambda x: x, lambda x: (x, 2 * x), torch.ones(3))
+
+
 def test_a_bool_is_no_number() -> None:
     with pytest.raises(StudentFault, match=r"should be a float32 tensor of shape \(\), got a bool"):
         asked(lambda x: True, lambda x: x.sum(), torch.ones(3))

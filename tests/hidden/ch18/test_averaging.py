@@ -273,8 +273,10 @@ class TestMaskedSoftmax:
         Blocked sources get a weight of exactly 0, whatever their scores were.
         """
         allowed = causal(6)
-        for scores in (draw(2, 6, 6), draw(2, 6, 6) - 1000):
-            expect.zero(student.masked_softmax(scores, allowed)[:, ~allowed])
+        for scores in (draw(2, 6, 6), draw(2, 6, 6) - 1000, draw(2, 6, 6) + 400.0 * ~allowed):
+            weights = student.masked_softmax(scores, allowed)  # (B, T, T)
+            expect.zero(weights[:, ~allowed])
+            expect.close(weights.sum(-1), torch.ones(2, 6, dtype=torch.float64))
 
     def test_equal_scores_average(self, student):
         """分数全是 0 时，第 t 行是 1/(t+1)：0 是普通的分数，不表示遮住。

@@ -89,10 +89,10 @@ class TestPermutationGap:
 
     @pytest.mark.weight(2)
     def test_largest_absolute_difference(self, student, reference, draw):
-        """差距是最大的绝对差：差处处为负或处处为正时也一样，只出在一处时也一样。
+        """差距是最大的绝对差：差处处为负或处处为正时也一样，只出在一处时也一样，很小时也一样。
 
         The gap is the largest absolute difference, also when all are negative or all positive, also when a
-        single one is off.
+        single one is off, and also when it is tiny.
         """
         B, T, C = 2, 7, 3
         X, perm = draw(B, T, C), _cycle(draw, T)
@@ -101,7 +101,8 @@ class TestPermutationGap:
         first[:, 0] = 1.0
         corner = torch.zeros(T, C, dtype=torch.float64)
         corner[T - 1, C - 1] = 4.0
-        for inputs, special in ((X, {"r": first}), (-X, {"r": first}), (X, {"p": corner})):
+        tiny = {"p": 1e-8 * corner, "r": torch.eye(T, dtype=torch.float64)}
+        for inputs, special in ((X, {"r": first}), (-X, {"r": first}), (X, {"p": corner}), (X, tiny)):
             constants = _constants(draw, T, C, **special)
             expect.close(_gap(student, inputs, perm, constants), _gap(reference, inputs, perm, constants))
 

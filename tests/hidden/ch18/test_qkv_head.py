@@ -503,22 +503,19 @@ class TestHead:
 
     @pytest.mark.weight(2)
     def test_mask_is_a_buffer(self, student):
-        """遮罩是一个 buffer，形状为 (block_size, block_size)，下三角可见。
+        """遮罩是名为 tril 的 buffer，形状为 (block_size, block_size)，下三角可见。
 
-        The mask is a buffer of shape (block_size, block_size) whose lower triangle is visible.
+        The mask is a buffer called tril of shape (block_size, block_size) whose lower triangle is visible.
         """
         for block in (11, 4):
             past = torch.ones(block, block, dtype=torch.bool).tril()
-            masks = [b.squeeze() for b in student.Head(7, 5, block).buffers().values()]
-            found = any(
-                m.shape == past.shape and m[past].unique().numel() == 1 and not bool((m[~past] == m[0, 0]).any())
-                for m in masks
-            )
+            m = student.Head(7, 5, block).buffers().get("tril", torch.empty(0))
+            found = m.shape == past.shape and m[past].unique().numel() == 1 and not bool((m[~past] == m[0, 0]).any())
             expect.that(
                 found,
                 Text(
-                    zh=f"buffer 里没有找到 ({block}, {block}) 的下三角遮罩。",
-                    en=f"Among the buffers there is no lower-triangular mask of shape ({block}, {block}).",
+                    zh=f"没有找到名为 tril、形状为 ({block}, {block}) 的下三角 buffer。",
+                    en=f"There is no lower-triangular buffer called tril of shape ({block}, {block}).",
                 ),
             )
 
@@ -601,6 +598,28 @@ class TestHead:
                 en=f"With dropout={p} about a quarter of the weights should be dropped; {share:.0%} were.",
             ),
         )
+
+    def test_each_weight_is_dropped_on_its_own(self, student, draw):
+        """每个权重各自丢或留：同一行的、同一列的、不同序列里的，不会总是一起丢掉。
+
+        Each weight is dropped on its own: those of one row, of one column or of two sequences do not always go together.
+        """
+        B, T, p = 4, self.BLOCK, 0.5
+        head, _ = self.build(student, draw, dropout=p)
+        X = draw(1, 1, self.C).expand(B, T, self.C).contiguous()  # all positions alike: row t weighs each 1/(t+1)
+        head.eval()
+        whole = head(X)
+        head.train()
+        share = (head(X) * whole).sum(-1) / (whole * whole).sum(-1)  # (B, T): the row sums after dropout
+        sizes = torch.arange(1.0, T + 1, dtype=share.dtype)  # (T,)
+        kept = share * (1 - p) * sizes  # (B, T): how many weights of the row stayed
+        expect.close(
+            kept, kept.round(), Text(zh="各行留下的权重个数", en="the numbers of weights that stayed in a row")
+        )
+        kept = kept.round()
+        steps = kept.diff(dim=1)  # of whole columns, each row keeps what the one before kept, or one more
+        alone = ((kept > 0) & (kept < sizes)).any() and ((steps < 0) | (steps > 1)).any() and (kept != kept[0]).any()
+        expect.that(bool(alone), Text(zh="有些权重总是一起丢掉。", en="Some weights are always dropped together."))
 
     def test_gradients(self, student, draw):
         """梯度能传到输入和每一个参数，而且对输入的梯度正确。
@@ -692,6 +711,36 @@ class TestScoreStats:
         expect.close(student.score_stats(3, 50, seed), first, Text(zh="同一个 seed 的结果", en="results of one seed"))
         other = student.score_stats(3, 50, seed + 1)
         expect.that(other != first, Text(zh="换了 seed，结果没有变。", en="Another seed gave the same result."))
+
+    def test_one_sample_two_scales(self, student, draw):
+        """两个方差来自同一批点积：后一个恰好是前一个除以 d。
+
+        Both variances are those of the same dot products: the second is the first divided by d.
+        """
+        for d, n in ((7, 50), (3, 2), (5, 1000)):
+            raw, scaled = student.score_stats(d, n, draw.integer(0, 10**6))
+            expect.that(
+                abs(scaled * d - raw) <= 1e-3 * raw + 1e-6,
+                Text(
+                    zh=f"除以 √{d} 之后的方差应是 {raw:.4g}/{d}，得到 {scaled:.4g}。",
+                    en=f"After dividing by √{d} the variance should be {raw:.4g}/{d}, it is {scaled:.4g}.",
+                ),
+            )
+
+    def test_one_dot_product_for_each_pair(self, student, draw):
+        """每对只有一个点积：只抽两对时，方差有时会小得多，d 再大也一样。
+
+        Each pair has one dot product: with two pairs only, the variance is far too small now and then, however large d is.
+        """
+        d = 64
+        raw = [student.score_stats(d, 2, draw.integer(0, 10**6))[0] for _ in range(60)]
+        expect.that(  # of two normal numbers one time in four; over all products never
+            min(raw) < 0.1 * d,
+            Text(
+                zh="n=2 时的结果准得不可能：每对应当只有一个点积。",
+                en="With n=2 the results are too good: there should be one dot product for each pair.",
+            ),
+        )
 
     def test_sample_size_counts(self, student, draw):
         """n 就是样本数：n 很小时，方差会明显偏离 d。
@@ -822,8 +871,8 @@ class TestSharpen:
 
         Right, and adding up to 1, for any scores and any positive factor, below 1 as well.
         """
-        for n, factor in ((7, 0.3), (4, 2), (11, 5.5), (2, 1.0)):
-            logits = draw(n)
+        for n, factor in ((7, 0.3), (4, 2), (11, 5.5), (2, 1.0), (5, 64)):
+            logits = draw(n, scale=1.0 if factor < 10 else 0.3)
             weights = student.sharpen(logits, factor)
             expect.close(
                 weights.sum(), torch.tensor(1.0, dtype=torch.float64), Text(zh="权重之和", en="the added-up weights")
