@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 
-def _programs() -> Path | None:
+def programs() -> Path | None:
     """Debian keeps initdb and postgres out of PATH."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[4]))
     on_path = shutil.which("postgres")
@@ -24,8 +24,8 @@ def _programs() -> Path | None:
 @contextlib.contextmanager
 def postgresql(*more_settings: str) -> Iterator[str]:
     """The URL of an empty database; ``more_settings`` as ``name=value``. Skips the test where there is no PostgreSQL."""
-    programs = _programs()
-    if programs is None:
+    found = programs()
+    if found is None:
         pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql): its gradebook is NOT tested")
     pytest.importorskip("psycopg", reason="psycopg is not installed (pip install .[postgres])")
     user: dict[str, object] = {}
@@ -40,7 +40,7 @@ def postgresql(*more_settings: str) -> Iterator[str]:
             os.chown(folder, who.pw_uid, who.pw_gid)
 
         def run(program: str, *arguments: str) -> None:
-            command = [programs / program, "-D", f"{folder}/data", *arguments]
+            command = [found / program, "-D", f"{folder}/data", *arguments]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **user)  # type: ignore[call-overload]
             assert done.returncode == 0, done.stdout + done.stderr
 
