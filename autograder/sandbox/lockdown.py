@@ -157,6 +157,12 @@ def reachable(spec: Spec) -> list[str]:
         except OSError:
             pass
     try:
+        os.chmod(path, 0)
+        if not os.stat(path).st_mode & 0o777:
+            found.append("rights to files")
+    except OSError:
+        pass
+    try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
         found.append("network")
     except OSError:

@@ -150,7 +150,7 @@ class Range:
             "@JUDGE@": str(os.getpid()),
         }
         self.honest = self.alone()
-        self._course, self._resting = self._bytes(), traces(self._folders)
+        self._course, self._resting = self._state(), traces(self._folders)
 
     def alone(self) -> str:
         """The verdict on an honest notebook, byte for byte, without how long it took."""
@@ -188,14 +188,19 @@ class Range:
         return []
 
     def _untouched(self) -> bool:
-        return self._bytes() == self._course
+        return self._state() == self._course
 
     @property
     def _folders(self) -> tuple[Path, ...]:
         return self.run_dirs, self.temporary
 
-    def _bytes(self) -> dict[Path, bytes]:
-        return {path: path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
+    def _state(self) -> dict[Path, object]:
+        """Every file of the course: who may use it, since when it is as it is, and what is in it."""
+        stats = {path: path.stat() for path in self.root.rglob("*")}
+        return {
+            path: (s.st_mode, s.st_mtime_ns, path.is_file() and os.access(path, os.R_OK) and path.read_bytes())
+            for path, s in stats.items()
+        }
 
 
 def everything_shown(graded: Graded) -> str:

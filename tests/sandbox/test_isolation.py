@@ -66,6 +66,32 @@ def torch_file() -> str:
     return torch.__file__
 
 
+def test_rights_and_times_of_the_judges_files_cannot_be_changed(notebook, tmp_path):
+    """Landlock does not govern these, and the judge's files may belong to the same user."""
+    tmp_path.chmod(0o755)
+    gradebook = tmp_path / "gradebook.db"
+    gradebook.write_text("scores")
+    gradebook.chmod(0o644)
+    before = gradebook.stat()
+    for change in (
+        "os.chmod(path, 0)",
+        "os.utime(path, (1, 1))",
+        "os.setxattr(path, 'user.a', b'')",
+        "os.truncate(path, 0)",
+    ):
+        notebook.run(f"import os\npath = {str(gradebook)!r}\n{change}")
+    after = gradebook.stat()
+    assert (after.st_mode, after.st_mtime_ns, after.st_size) == (before.st_mode, before.st_mtime_ns, 6)
+    assert os.listxattr(gradebook) == []
+
+
+def test_files_can_be_copied(notebook):
+    assert (
+        notebook.value("import shutil\nshutil.copy('notes.txt', 'copy')\nopen('copy', encoding='utf-8').read()")
+        == "注意力"
+    )
+
+
 def test_the_environment_is_the_sandboxes_own(notebook):
     names = set(notebook.value("import os\nsorted(os.environ)"))
     assert "JUDGES_SECRET" in os.environ

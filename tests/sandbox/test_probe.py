@@ -39,6 +39,7 @@ def test_it_is_tried_once(monkeypatch):
         ({"bpf": "", "read": ()}, "network"),
         ({"bpf": "", "read": ()}, "processes"),
         ({"bpf": "", "read": ()}, "new processes"),
+        ({"bpf": "", "uid": None}, "rights to files"),
     ],
 )
 def test_a_confinement_with_a_hole_does_not_pass(monkeypatch, change, reached):
