@@ -7,7 +7,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types tests attacks docs test-browser test-hub test-slow test-many test-peer fuzz test-leak bench bench-leak clean setup
+.PHONY: demo test lint types tests attacks mutants docs test-browser test-hub test-slow test-many test-peer fuzz test-leak bench bench-leak clean setup
 
 demo: setup
 	@$(BIN)/autograder doctor
