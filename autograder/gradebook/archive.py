@@ -28,6 +28,8 @@ class Member:
 
     path: str
     read: Callable[[int], bytes]
+    owner: int | None = None
+    """The Unix user it belongs to; None in a zip."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,11 @@ def _folder(root: Path) -> tuple[list[Member], list[Refused]]:
         for name in [*files, *(n for n in names if os.path.islink(os.path.join(folder, n)))]:
             full = os.path.join(folder, name)
             path = os.path.relpath(full, root).replace(os.sep, "/")
-            if fault := _path_fault(path) or (None if stat.S_ISREG(os.lstat(full).st_mode) else _LINK):
+            there = os.lstat(full)
+            if fault := _path_fault(path) or (None if stat.S_ISREG(there.st_mode) else _LINK):
                 refused.append(Refused(_shown(path), fault))
             else:
-                members.append(Member(path, _file_reader(full, path)))
+                members.append(Member(path, _file_reader(full, path), there.st_uid))
         if len(members) + len(refused) > MAX_FILES:
             break
     return _sorted(root, members, refused)

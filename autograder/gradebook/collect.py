@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import pwd
 import re
 import shutil
 import tempfile
@@ -124,6 +126,9 @@ def _sorted_out(
         named = parse(member.path, assignment)
         if named is None:
             continue
+        if named.attempt and (forged := _forged(member, named.student)):
+            done.left.append(Left(member.path, "refused", forged))
+            continue
         is_time = named.file == TIMESTAMP
         if not is_time and not named.file.endswith(".ipynb"):
             text = Text(zh="只收笔记本（.ipynb）", en="only notebooks (.ipynb) are collected")
@@ -143,6 +148,24 @@ def _sorted_out(
         student: [attempt for attempt in attempts.values() if attempt.files] for student, attempts in found.items()
     }
     return {student: attempts for student, attempts in with_files.items() if attempts}
+
+
+def _forged(member: Member, student: str) -> Text | None:
+    """Why a file in the exchange is not from the student its folder names: whoever has an account can make a folder of any name there.
+
+    What belongs to the collecting user was put there by them; an account of another machine cannot be told.
+    """
+    if member.owner is None or member.owner == os.geteuid():
+        return None
+    try:
+        owner = pwd.getpwuid(member.owner).pw_name
+    except KeyError:
+        return None
+    if owner == student:
+        return None
+    return Text(
+        zh=f"写着是 {student} 交的，却属于用户 {owner}", en=f"is said to be from {student} but belongs to {owner}"
+    )
 
 
 def _who(
