@@ -16,7 +16,7 @@ from autograder.exercises.registry import Exercise, Mistake
 from autograder.exercises.tolerance import is_close
 from autograder.judge.faults import Fault, StudentFault
 from autograder.judge.session import Judge, Run
-from autograder.judge.student import Call, Instance
+from autograder.judge.student import Call, Channel, Instance
 from autograder.judge.verdict import Outcome
 from autograder.judge.wire import Kept
 
@@ -35,17 +35,21 @@ def named_mistake(judge: Judge, exercise: Exercise, runs: Sequence[Run], seed: i
         run for run in runs if run.outcome is Outcome.PASSED
     ]  # a failed test tells mistakes apart soonest
     for mistake in exercise.mistakes.values():
-        if all(_behaves_as(run, judge.again(run, judge.solution(exercise, mistake.solution), seed)) for run in order):
+        if all(_behaves_as(judge, run, judge.solution(exercise, mistake.solution), seed) for run in order):
             return mistake
     return None
 
 
-def _behaves_as(student: Run, mistake: Run) -> bool:
-    if student.outcome is not mistake.outcome or student.fault is not mistake.fault:
-        return False
-    return student.outcome is Outcome.PASSED or (
-        len(student.calls) == len(mistake.calls)
-        and all(_same_call(a, b) for a, b in zip(student.calls, mistake.calls, strict=True))
+def _behaves_as(judge: Judge, student: Run, mistake: Channel, seed: int) -> bool:
+    again = judge.replay(student, mistake, seed, _same_call)  # most mistakes differ at the first call
+    if student.outcome is Outcome.PASSED:  # with other values perhaps
+        return (again or judge.again(student, mistake, seed)).outcome is Outcome.PASSED
+    return (
+        again is not None
+        and again.outcome is student.outcome
+        and again.fault is student.fault
+        and len(again.calls) == len(student.calls)
+        and all(_same_call(a, b) for a, b in zip(student.calls, again.calls, strict=True))
     )
 
 

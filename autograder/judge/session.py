@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -23,7 +23,7 @@ from _pytest.runner import runtestprotocol
 from autograder.exercises.registry import CourseFault, Exercise, Solution
 from autograder.judge.draw import Draw, derive
 from autograder.judge.faults import Fault, MachineFault, StudentFault
-from autograder.judge.student import Call, Channel, Direct, Student
+from autograder.judge.student import Call, Channel, Differs, Direct, Earlier, Student
 from autograder.judge.verdict import Outcome
 from autograder.text import Text
 
@@ -120,9 +120,16 @@ class Judge:
         """The hidden test of an earlier run on another solution."""
         return self._call(lambda: self._run(run.test, lambda: channel, seed))
 
+    def replay(self, run: Run, channel: Channel, seed: int, same: Callable[[Call, Call], bool]) -> Run | None:
+        """As :meth:`again`, but None as soon as a call is not the same as the earlier run's; the reference is not asked again."""
+        try:
+            return self._call(lambda: self._run(run.test, lambda: channel, seed, Earlier(run.calls, same)))
+        except Differs:
+            return None
+
     # --- in the session's thread ------------------------------------------------------------------------------------------------------
 
-    def _run(self, test: HiddenTest, channel: Callable[[], Channel], seed: int) -> Run:
+    def _run(self, test: HiddenTest, channel: Callable[[], Channel], seed: int, earlier: Earlier | None = None) -> Run:
         run = Run(test, Outcome.PASSED)
         for item in test.items:
             try:
@@ -130,21 +137,27 @@ class Judge:
             except StudentFault as fault:  # there is nothing left to call
                 self._settle(run, fault, item, seed)
                 break
-            attempt = self._attempt(item, test.exercise, solution, seed)
+            held = replace(earlier, start=len(run.calls)) if earlier is not None else None
+            attempt = self._attempt(item, test.exercise, solution, seed, held)
             run.calls += attempt.student._calls
+            if isinstance(attempt.error, Differs):
+                raise attempt.error
             if attempt.error is not None:
-                self._settle(run, attempt.error, item, seed)
+                self._settle(run, attempt.error, item, seed, replayed=earlier is not None)
                 break
         return run
 
-    def _settle(self, run: Run, error: BaseException, item: pytest.Item, seed: int) -> None:
-        """Decide whose fault a failure is. What fails with the reference in the student's place too is the course's."""
+    def _settle(self, run: Run, error: BaseException, item: pytest.Item, seed: int, replayed: bool = False) -> None:
+        """Decide whose fault a failure is. What fails with the reference in the student's place too is the course's.
+
+        In a replay that was settled already.
+        """
         run.outcome, run.text = Outcome.FAILED, getattr(error, "text", None)
         if isinstance(error, StudentFault):
             run.fault = error.kind
         elif isinstance(error, MachineFault):
             run.outcome, run.text = Outcome.MACHINE_FAULT, None
-        elif isinstance(error, CourseFault) or self._reference_fails(item, run.test.exercise, seed):
+        elif isinstance(error, CourseFault) or (not replayed and self._reference_fails(item, run.test.exercise, seed)):
             run.outcome = Outcome.COURSE_FAULT
             run.problem = f"{item.nodeid}: {type(error).__name__}: {error}"
         else:
@@ -158,10 +171,14 @@ class Judge:
     def _reference(self, name: str) -> Channel:
         return self.solution(self.exercises[name], self.exercises[name].reference)
 
-    def _attempt(self, item: pytest.Item, name: str, channel: Channel, seed: int) -> _Attempt:
+    def _attempt(
+        self, item: pytest.Item, name: str, channel: Channel, seed: int, earlier: Earlier | None = None
+    ) -> _Attempt:
         seed = derive(seed, item.nodeid)
         twin = self._reference(name)
-        attempt = _Attempt(Student(channel, twin, seed), Student(self._reference(name), None, seed), Draw(seed))
+        attempt = _Attempt(
+            Student(channel, twin, seed, earlier), Student(self._reference(name), None, seed), Draw(seed)
+        )
         self._plugin.attempt = attempt
         runtestprotocol(item, log=False, nextitem=None)
         return attempt

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from autograder.exercises import CourseFault, load
-from autograder.judge.diagnose import named_mistake, telling_call
+from autograder.judge.diagnose import _same_call, named_mistake, telling_call
 from autograder.judge.faults import Fault, MachineFault, StudentFault
 from autograder.judge.session import Judge
 from autograder.judge.verdict import Outcome
@@ -292,3 +292,24 @@ def test_hidden_tests_that_cannot_be_used_are_the_courses_fault(judge, tmp_path,
     (tmp_path / "test_bad.py").write_text(textwrap.dedent(source))
     with pytest.raises(CourseFault, match=words.replace("(", r"\(")):
         Judge(tmp_path, judge.exercises)
+
+
+def test_a_replay_ends_at_the_first_difference_and_does_not_ask_the_reference_again(judge):
+    runs = outcomes(judge, "double", lambda x: x * 7)
+    run = next(run for run in runs.values() if run.outcome is Outcome.FAILED and len(run.calls) > 0)
+    asked = []
+
+    def replayed(solution):
+        def counted(x):
+            asked.append(x)
+            return solution(x)
+
+        asked.clear()
+        return judge.replay(run, judge.solution(judge.exercises["double"], counted), 1, _same_call)
+
+    assert replayed(lambda x: x * 8) is None
+    assert len(asked) == 1
+    again = replayed(lambda x: 7 * x)
+    assert again.outcome is run.outcome and again.fault is run.fault
+    assert len(asked) == len(run.calls) == len(again.calls)
+    assert all(new.want is old.want for new, old in zip(again.calls, run.calls, strict=True))
