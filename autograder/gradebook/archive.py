@@ -7,7 +7,7 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,14 +41,14 @@ class Refused(Exception):
 
 
 @contextmanager
-def opened(source: Path) -> Iterator[tuple[list[Member], list[Refused]]]:
-    """The files in a folder or zip, ordered by path, and those that are refused.
+def opened(source: Path, only: Collection[str] | None = None) -> Iterator[tuple[list[Member], list[Refused]]]:
+    """The files in a folder or zip, ordered by path, and those that are refused. ``only`` names the folders in it to look into.
 
     Links, devices, encrypted entries, and names that lead out of the archive or hold control characters are refused.
     Raises CourseError when there is no such folder or zip, or it has more than 50 000 files.
     """
     if source.is_dir():
-        yield _folder(source)
+        yield _folder(source, only)
         return
     try:
         archive = zipfile.ZipFile(source)
@@ -69,10 +69,12 @@ def _sorted(source: Path, members: list[Member], refused: list[Refused]) -> tupl
     return sorted(members, key=lambda member: member.path), refused
 
 
-def _folder(root: Path) -> tuple[list[Member], list[Refused]]:
+def _folder(root: Path, only: Collection[str] | None) -> tuple[list[Member], list[Refused]]:
     members: list[Member] = []
     refused: list[Refused] = []
     for folder, names, files in os.walk(root, followlinks=False):
+        if only is not None and folder == os.fspath(root):
+            names[:], files = [name for name in names if name in only], []
         for name in [*files, *(n for n in names if os.path.islink(os.path.join(folder, n)))]:
             full = os.path.join(folder, name)
             path = os.path.relpath(full, root).replace(os.sep, "/")

@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from autograder.notebooks.read import MAX_BYTES
 from autograder.text import Text
 
 TIMESTAMP = "timestamp.txt"
+SECRET = "submission_secret.txt"  # nbgrader's: names the feedback page that only its owner can find
 MAX_NOTEBOOKS = 50  # in one submission
 
 Kind = Literal["unmatched", "ambiguous", "refused", "older", "not a notebook"]
@@ -66,14 +67,23 @@ class _Attempt:
     named: Named
     files: list[tuple[Named, Member]] = field(default_factory=list)
     stated: datetime | None = None  # by its timestamp.txt or the worksheet
+    secret: str = ""
 
     @property
     def submitted(self) -> datetime | None:
         return self.stated or self.named.submitted
 
 
-def collect(course: Course, assignment: str, source: Path, worksheet: Path | None = None) -> Collected:
+def collect(
+    course: Course,
+    assignment: str,
+    source: Path,
+    worksheet: Path | None = None,
+    only: Collection[str] | None = None,
+) -> Collected:
     """Collect the submissions of an assignment from a folder, nbgrader's inbound folder, or a Moodle or Canvas zip.
+
+    ``only`` names the folders of ``source`` to look into.
 
     Of several attempts the latest counts, or the latest of the first so many where course.yaml limits them. What is in
     submitted/ already stays when it is the same, or newer. A time of submission is only ever taken from where one is
@@ -86,7 +96,7 @@ def collect(course: Course, assignment: str, source: Path, worksheet: Path | Non
     roster = Roster.of(course)
     participants = read_participants(worksheet, course.zone) if worksheet else {}
     done = Collected(assignment)
-    with opened(source) as (members, refused):
+    with opened(source, only) as (members, refused):
         done.left += [Left(each.path, "refused", each.text) for each in refused]
         for student, attempts in _sorted_out(members, assignment, roster, participants, done).items():
             chosen, remarks = _choose(course, student, assignment, attempts, done)
@@ -129,8 +139,8 @@ def _sorted_out(
         if named.attempt and (forged := _forged(member, named.student)):
             done.left.append(Left(member.path, "refused", forged))
             continue
-        is_time = named.file == TIMESTAMP
-        if not is_time and not named.file.endswith(".ipynb"):
+        beside = named.file in (TIMESTAMP, SECRET)
+        if not beside and not named.file.endswith(".ipynb"):
             text = Text(zh="只收笔记本（.ipynb）", en="only notebooks (.ipynb) are collected")
             done.left.append(Left(member.path, "not a notebook", text))
             continue
@@ -138,9 +148,13 @@ def _sorted_out(
         if student is None:
             continue
         attempt = found[student].setdefault(named.attempt, _Attempt(named))
-        if is_time:
+        if beside:
             with contextlib.suppress(Refused):
-                attempt.stated = timestamp(member.read(1_000).decode("utf-8", "replace"))
+                said = member.read(1_000).decode("utf-8", "replace")
+                if named.file == TIMESTAMP:
+                    attempt.stated = timestamp(said)
+                else:
+                    attempt.secret = said
         else:
             attempt.stated = attempt.stated or submitted
             attempt.files.append((named, member))
@@ -276,10 +290,10 @@ def _store(
     older = bool(there and attempt.submitted and attempt.submitted < there)
     if older:
         remarks.append(Text(zh="submitted/ 里已有更新的一份", en="submitted/ holds a newer one already"))
-    same = before == kept and attempt.submitted in (None, there)
+    same = before == kept and attempt.submitted in (None, there) and attempt.secret in ("", _text(folder / SECRET))
     if not kept or older or same:
         return Taken(student, placed, there, False, tuple(remarks))
-    _write(folder, kept, attempt.submitted)
+    _write(folder, kept, attempt.submitted, attempt.secret)
     return Taken(student, placed, attempt.submitted, True, tuple(remarks))
 
 
@@ -313,7 +327,7 @@ def _place(files: Mapping[str, bytes], releases: Mapping[str, NotebookNode]) -> 
     return placed
 
 
-def _write(folder: Path, files: Mapping[str, bytes], submitted: datetime | None) -> None:
+def _write(folder: Path, files: Mapping[str, bytes], submitted: datetime | None, secret: str) -> None:
     """Put a submission in place as a whole: a reader sees the old one or the new one."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(dir=folder.parent.parent, prefix=".collecting-"))  # "*" does not match it
@@ -324,6 +338,8 @@ def _write(folder: Path, files: Mapping[str, bytes], submitted: datetime | None)
             (new / name).write_bytes(data)
         if submitted is not None:
             (new / TIMESTAMP).write_text(f"{submitted.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f} UTC\n", encoding="ascii")
+        if secret:
+            (new / SECRET).write_text(secret, encoding="utf-8")
         if folder.exists():
             folder.rename(old)
         try:
