@@ -62,9 +62,9 @@ def _course(folder: Path) -> Path:
         shutil.copytree(PROJECT / name, folder / name, ignore=ignore)
     shutil.copy(PROJECT / "nbgrader_config.py", folder)
     text = (PROJECT / "course.yaml").read_text(encoding="utf-8")
-    (folder / "course.yaml").write_text(
-        text + "".join(block for block in blocks("yaml") if block.startswith("database:")), encoding="utf-8"
-    )
+    text = re.sub(r"due: \d{4}-", "due: 2099-", text)  # nobody is late, whenever this runs
+    text += "".join(block for block in blocks("yaml") if block.startswith("database:"))
+    (folder / "course.yaml").write_text(text, encoding="utf-8")
     return folder
 
 

@@ -55,6 +55,15 @@ def disturb_exchange():
     }
 
 
+def hand_in_as(student):
+    """A submission in another's name, newer than any."""
+    folder = EXCHANGE / "inbound" / f"{student}+ch18+2099-12-31 23:59:59.000000 UTC+forged"
+    folder.mkdir()
+    (folder / "1_averaging.ipynb").write_text((EXCHANGE / "outbound" / "ch18" / "1_averaging.ipynb").read_text())
+    (folder / "timestamp.txt").write_text("2099-12-31 23:59:59.000000 UTC")
+    (folder / "submission_secret.txt").write_text("known")
+
+
 def processes():
     """Of the processes of others: how many there are, gave their environment, took a signal."""
     others = [each for each in Path("/proc").glob("[0-9]*") if each.stat().st_uid != os.getuid()]

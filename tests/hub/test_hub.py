@@ -211,6 +211,17 @@ def test_no_student_changes_the_exchange(stranger: Person) -> None:
     }
 
 
+def test_no_student_hands_in_for_another(stranger: Person, instructor: Person) -> None:
+    kept = "cd /srv/course; cat submitted/li_hua/ch18/*"
+    before = instructor.call(intrusion.shell, kept)
+    stranger.call(intrusion.hand_in_as, "li_hua")
+    collect = "cd /srv/course; AUTOGRADER_LANGUAGE=en autograder collect ch18 /srv/exchange/causal-attention/inbound"
+    code, said = instructor.call(intrusion.shell, collect)
+    assert code == 1
+    assert "is said to be from li_hua but belongs to wang_wei" in " ".join(said.split())
+    assert instructor.call(intrusion.shell, kept) == before
+
+
 def test_no_student_reaches_the_processes_of_others(stranger: Person, handed_in: Person) -> None:
     found = stranger.call(intrusion.processes)
     assert found["others"] > 3
