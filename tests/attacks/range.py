@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unittest import mock
 
@@ -154,7 +154,9 @@ class Range:
 
     def alone(self) -> str:
         """The verdict on an honest notebook, byte for byte, without how long it took."""
-        graded = self.grade(notebook_of(self.grader.assignment, WRONG))
+        patient = replace(self.grader, limits=replace(LIMITS, call_seconds=60, cell_seconds=60, notebook_seconds=600))
+        data = notebook_of(self.grader.assignment, WRONG)
+        graded = patient.grade(data, student="s", notebook="n", seed=5)  # a busy machine is no disturbance
         return graded.verdict.model_dump_json(exclude={"seconds"})
 
     def grade(self, data: bytes) -> Graded:
