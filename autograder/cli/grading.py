@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import threading
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +34,7 @@ from autograder.text import Text
 
 if TYPE_CHECKING:
     from autograder.course import Course
+    from autograder.grading.assignment import Assignment
     from autograder.grading.run import Done
     from autograder.judge.verdict import ExerciseVerdict
 
@@ -53,17 +60,29 @@ def grade(
     student: Annotated[list[str] | None, typer.Option(help="Only this student; may be given several times.")] = None,
     jobs: Jobs = CORES,
     again: Annotated[bool, typer.Option("--again", help="Grade also what is graded and unchanged.")] = False,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Go on: grade what comes into submitted/ or nbgrader's exchange, on arrival."),
+    ] = False,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Grade on the workers of the Dask scheduler there.")
+    ] = None,
     no_sandbox: NoSandbox = False,
     as_json: Json = False,
 ) -> None:
     """Grade what is in submitted/, each notebook in a sandbox, into the gradebook; what is graded and unchanged is skipped."""
-    from autograder.grading.run import grade_class, local_pool
+    from autograder.grading.run import grade_class
     from autograder.grading.submissions import students
 
     start = time.monotonic()
     done: list[Done] = []
     with errors_in_words():
         loaded, content = load(course, assignment)
+        if watch:
+            if student or again or as_json:
+                raise typer.BadParameter("--watch goes with --jobs, --cluster and --no-sandbox only")
+            _watch(loaded, content, *_pool(jobs, cluster), no_sandbox)
+            return
         chosen = student or students(loaded, assignment)
         if not chosen:
             where = loaded.folder("submitted", "*", assignment)
@@ -73,12 +92,13 @@ def grade(
                     en=f"Nothing to grade: there is nothing in {where}.",
                 )
             )
-        with counted(Text(zh="评分", en="grading"), len(chosen), quiet=as_json) as step:
+        make_pool, workers = _pool(jobs, cluster)
+        with counted(Text(zh="评分", en="grading"), len(chosen), quiet=as_json) as step, _cluster_in_words():
             for each in grade_class(
                 loaded,
                 content,
-                local_pool(jobs),
-                workers=jobs,
+                make_pool,
+                workers=workers,
                 only=chosen,
                 again=again,
                 allow_unsandboxed=no_sandbox,
@@ -86,6 +106,68 @@ def grade(
                 done.append(each)
                 step(each.student)
     _report(done, time.monotonic() - start, as_json)
+
+
+def _pool(jobs: int, cluster: str | None) -> tuple[Callable[[], Executor], int]:
+    """A maker of pools of grading processes, here or on a cluster, and for how many of them submissions should be ready."""
+    from autograder.grading.run import local_pool
+
+    if cluster is None:
+        return local_pool(jobs), jobs
+    from autograder.grading.cluster import ClusterPool
+
+    with _cluster_in_words():
+        pool = ClusterPool(cluster)
+    if not pool.connected:
+        complain(
+            Text(
+                zh="调度器还没有工作进程；有了就开始。",
+                en="The scheduler has no workers yet; grading begins when one comes.",
+            )
+        )
+    return lambda: pool, pool.workers
+
+
+@contextlib.contextmanager
+def _cluster_in_words() -> Iterator[None]:
+    """Words and exit code 1 when the cluster cannot do the work."""
+    from autograder.grading.worker import ClusterError
+
+    try:
+        yield
+    except ClusterError as error:
+        complain(error.text)
+        raise typer.Exit(FAILED) from None
+
+
+def _watch(
+    course: Course, content: Assignment, make_pool: Callable[[], Executor], workers: int, no_sandbox: bool
+) -> None:
+    """Print a line per student until SIGINT or SIGTERM; what is being graded then is finished first, unless the signal comes again."""
+    from autograder.grading.watch import watch_class
+
+    stop = threading.Event()
+
+    def end(signum: int, frame: object) -> None:
+        stop.set()
+        signal.signal(signum, signal.SIG_DFL)
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, end)
+    graded = watch_class(
+        course,
+        content,
+        make_pool,
+        workers=workers,
+        stop=stop,
+        tell=lambda text: print(text.lang(language()), flush=True),
+        allow_unsandboxed=no_sandbox,
+    )
+    with _cluster_in_words():
+        for done in graded:
+            earned, most = sum(v.points for v in done.verdicts), sum(v.max_points for v in done.verdicts)
+            found = "; ".join(findings(done)[:_FINDINGS])
+            print(f"{datetime.now():%H:%M:%S} {done.student}: {earned:g} / {most:g}  {found}".rstrip(), flush=True)
 
 
 def regrade(

@@ -6,13 +6,22 @@ grades what is missing and ends in the same gradebook.
 
 from __future__ import annotations
 
-import itertools
 import multiprocessing
 import shutil
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import nbformat
 
@@ -22,8 +31,8 @@ from autograder.gradebook.scores import NotebookScores, Score
 from autograder.grading.assignment import Assignment
 from autograder.grading.submissions import Handed, handed_in, students
 from autograder.grading.verdicts import read_verdict, verdict_path, write_atomically, write_verdict
-from autograder.grading.worker import Result, Setup, end_with_parent, grade_submission
-from autograder.judge.verdict import Status, Verdict, Words
+from autograder.grading.worker import Result, Setup, WorkerLost, end_with_parent, grade_submission, not_graded
+from autograder.judge.verdict import Status, Verdict
 from autograder.text import Text
 
 _IN_FLIGHT = 2  # submissions per worker that wait with their bytes in memory
@@ -45,6 +54,33 @@ def local_pool(jobs: int) -> Callable[[], Executor]:
     return lambda: ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=end_with_parent)
 
 
+class Arrivals(Protocol):
+    """Where submissions come from: a list, or a folder that is watched. Nothing more is taken once it has ``stopped``."""
+
+    stopped: bool
+
+    def take(self) -> Handed | None:
+        """The next submission; None when there is none at present."""
+
+    def more(self) -> Future[None] | None:
+        """Done once there may be another one that ``take`` did not have when this was called; None when there will be none."""
+
+
+class _Listed:
+    """Submissions that are there already, read when their turn comes."""
+
+    stopped = False
+
+    def __init__(self, submissions: Iterator[Handed]) -> None:
+        self._submissions = submissions
+
+    def take(self) -> Handed | None:
+        return next(self._submissions, None)
+
+    def more(self) -> None:
+        return None
+
+
 def grade_class(
     course: Course,
     assignment: Assignment,
@@ -59,50 +95,81 @@ def grade_class(
 
     ``again`` grades also what is graded already. Raises SandboxUnavailable, CourseFault and CourseError, which no student is to blame for.
     """
-    setup = Setup(str(course.root), assignment.name, assignment.fingerprint, course.limits, allow_unsandboxed)
     with Book(course) as book:
         book.notebooks(assignment.name)  # fails before anything is graded when the assignment was never released
-        waiting: list[Handed] = []
+        waiting: list[str] = []
         for student in only if only is not None else students(course, assignment.name):
-            handed = handed_in(course, assignment, student)
-            found = None if again else _found(course, assignment, handed)
+            found = None if again else find(course, assignment, handed_in(course, assignment, student))
             if found is not None:
                 yield Done(student, found, fresh=False)
             else:
-                waiting.append(handed)
-        with closing(_through_pool(course, setup, waiting, make_pool, workers)) as graded:
-            for handed, results in graded:
-                yield _write(course, book, assignment, handed, results)
+                waiting.append(student)
+        listed = _Listed(handed_in(course, assignment, student) for student in waiting)
+        yield from grade_arrivals(book, assignment, listed, make_pool, workers, allow_unsandboxed)
+
+
+def grade_arrivals(
+    book: Book,
+    assignment: Assignment,
+    arrivals: Arrivals,
+    make_pool: Callable[[], Executor],
+    workers: int,
+    allow_unsandboxed: bool = False,
+) -> Iterator[Done]:
+    """Grade submissions as they come, and yield each once its verdicts are on disk."""
+    course = book.course
+    setup = Setup(str(course.root), assignment.name, assignment.fingerprint, course.limits, allow_unsandboxed)
+    with closing(_through_pool(course, setup, arrivals, make_pool, workers)) as graded:
+        for handed, results in graded:
+            yield _write(book, assignment, handed, results or _set_aside(course, assignment, handed))
 
 
 def _through_pool(
-    course: Course, setup: Setup, waiting: list[Handed], make_pool: Callable[[], Executor], workers: int
+    course: Course, setup: Setup, arrivals: Arrivals, make_pool: Callable[[], Executor], workers: int
 ) -> Generator[tuple[Handed, tuple[Result, ...] | None], None, None]:
-    """Results in order of completion; None for a submission that ended its worker twice while it was alone there.
+    """Results in order of completion; None for a submission that ended its worker twice.
 
-    When a worker is lost, any of the submissions then under way may be why: they are graded once more, one at a time.
+    When a pool says which submission a lost worker had (WorkerLost), that one is graded elsewhere. When it does not, any of those then
+    under way may be why: they are graded once more, one at a time, and only what breaks the pool alone is blamed.
     """
-    todo, suspects = iter(waiting), list[Handed]()
-    strikes: dict[str, int] = {}
+    suspects, again = list[Handed](), list[Handed]()
+    strikes: Counter[str] = Counter()
     pool = make_pool()
     running: dict[Future[tuple[Result, ...]], Handed] = {}
     try:
         while True:
+            more = None if suspects else arrivals.more()
             if suspects and not running:
                 alone = suspects.pop()
                 running[_submit(pool, course, setup, alone)] = alone
-            elif not suspects:
-                for handed in itertools.islice(todo, max(0, workers * _IN_FLIGHT - len(running))):
-                    running[_submit(pool, course, setup, handed)] = handed
-            if not running:
+            while not suspects and len(running) < workers * _IN_FLIGHT:
+                handed = again.pop() if again else arrivals.take()
+                if handed is None:
+                    break
+                running[_submit(pool, course, setup, handed)] = handed
+            if arrivals.stopped:
+                for future in running:
+                    future.cancel()  # what has begun is finished and written
+            if not running and more is None:
                 return
+            waited: list[Future[Any]] = [*running, *([more] if more is not None else [])]
             lost: list[Handed] = []
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
+            for future in wait(waited, return_when=FIRST_COMPLETED).done - {more}:
                 handed = running.pop(future)
                 try:
                     yield handed, future.result()
+                except CancelledError:
+                    continue
+                except WorkerLost:
+                    strikes[handed.student] += 1
+                    if strikes[handed.student] >= _STRIKES:
+                        yield handed, None
+                    else:
+                        again.append(handed)
                 except BrokenExecutor:
                     lost.append(handed)
+            if lost and arrivals.stopped:
+                return
             if lost:
                 alone_before = len(lost) == 1 and not running
                 lost += running.values()
@@ -110,7 +177,7 @@ def _through_pool(
                 pool.shutdown(wait=False, cancel_futures=True)
                 pool = make_pool()
                 for handed in lost:
-                    strikes[handed.student] = strikes.get(handed.student, 0) + alone_before
+                    strikes[handed.student] += alone_before
                     if strikes[handed.student] >= _STRIKES:
                         yield handed, None
                     else:
@@ -129,7 +196,7 @@ def _submit(pool: Executor, course: Course, setup: Setup, handed: Handed) -> Fut
         return lost
 
 
-def _found(course: Course, assignment: Assignment, handed: Handed) -> tuple[Verdict, ...] | None:
+def find(course: Course, assignment: Assignment, handed: Handed) -> tuple[Verdict, ...] | None:
     """The verdicts on exactly this submission, if all of them are there."""
     found = []
     for notebook in handed.notebooks:
@@ -145,13 +212,9 @@ def _found(course: Course, assignment: Assignment, handed: Handed) -> tuple[Verd
     return tuple(found)
 
 
-def _write(
-    course: Course, book: Book, assignment: Assignment, handed: Handed, results: tuple[Result, ...] | None
-) -> Done:
+def _write(book: Book, assignment: Assignment, handed: Handed, results: tuple[Result, ...]) -> Done:
     """Autograded notebooks, then the gradebook, then the verdicts, which make it count as graded."""
-    if results is None:
-        return _set_aside(course, book, assignment, handed)
-    folder = course.folder("autograded", handed.student, assignment.name)
+    folder = book.course.folder("autograded", handed.student, assignment.name)
     folder.mkdir(parents=True, exist_ok=True)
     for name in _BESIDE:
         if (handed.folder / name).is_file():
@@ -159,40 +222,36 @@ def _write(
     scores: dict[str, NotebookScores | None] = {}
     found = tuple(result.read() for result in results)
     for verdict, result in zip(found, results, strict=True):
+        notebook = folder / f"{verdict.notebook}.ipynb"
         if verdict.status is Status.MISSING:
             scores[verdict.notebook] = None
-            (folder / f"{verdict.notebook}.ipynb").unlink(missing_ok=True)
-            continue
-        write_atomically(folder / f"{verdict.notebook}.ipynb", result.notebook.encode())
-        scores[verdict.notebook] = NotebookScores.of(nbformat.reads(result.notebook, as_version=4))
+            notebook.unlink(missing_ok=True)
+        elif result.notebook is None:
+            cells = book.notebooks(assignment.name)[verdict.notebook]
+            scores[verdict.notebook] = NotebookScores({cell: Score(None, needs_manual=True) for cell in cells})
+            notebook.unlink(missing_ok=True)  # one of an earlier submission would be taken for this
+        else:
+            write_atomically(notebook, result.notebook.encode())
+            scores[verdict.notebook] = NotebookScores.of(nbformat.reads(result.notebook, as_version=4))
     book.record(handed.student, assignment.name, handed.submitted, scores)
     for verdict in found:
-        write_verdict(course, verdict)
+        write_verdict(book.course, verdict)
     return Done(handed.student, found, fresh=True)
 
 
-def _set_aside(course: Course, book: Book, assignment: Assignment, handed: Handed) -> Done:
-    verdicts = []
-    scores: dict[str, NotebookScores | None] = {}
-    for notebook in handed.notebooks:
-        drawn = seed(course, assignment.name, handed.student, notebook.name)
-        verdicts.append(
-            Verdict(
-                assignment=assignment.name,
-                notebook=notebook.name,
-                student=handed.student,
-                status=Status.SET_ASIDE,
-                message=Words.of(_SET_ASIDE),
-                seed=drawn,
-                fingerprint=assignment.key(notebook.data, course.limits, drawn),
-            )
+def _set_aside(course: Course, assignment: Assignment, handed: Handed) -> tuple[Result, ...]:
+    return tuple(
+        not_graded(
+            assignment,
+            course.limits,
+            handed.student,
+            notebook,
+            seed(course, assignment.name, handed.student, notebook.name),
+            Status.SET_ASIDE,
+            _SET_ASIDE,
         )
-        cells = book.notebooks(assignment.name)[notebook.name]
-        scores[notebook.name] = NotebookScores({cell: Score(None, needs_manual=True) for cell in cells})
-    book.record(handed.student, assignment.name, handed.submitted, scores)
-    for verdict in verdicts:
-        write_verdict(course, verdict)
-    return Done(handed.student, tuple(verdicts), fresh=True)
+        for notebook in handed.notebooks
+    )
 
 
 _SET_ASIDE = Text(

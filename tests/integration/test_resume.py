@@ -3,149 +3,25 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import shutil
 import signal
 import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
+from unittest import mock
 
-import nbformat
 import psutil
 import pytest
 from watchfiles import watch
 
-from autograder.course import Course
-from autograder.gradebook.book import Book
-from autograder.grading.assignment import Assignment
-from autograder.grading.release import release
-from autograder.grading.run import grade_class, local_pool
+from autograder.grading.grade import Grader
+from autograder.grading.run import local_pool
 from autograder.grading.worker import Setup, grade_submission
 from autograder.judge.verdict import Status
-from autograder.notebooks import is_solution
-
-COURSE = """\
-version: 1
-id: tiny
-title: {zh: 小课程, en: A tiny course}
-timezone: Asia/Shanghai
-limits: {cell_seconds: 2s, call_seconds: 2s, memory_bytes: 1GiB}
-groups: [{id: work}]
-assignments: [{id: a1, title: {zh: 一, en: One}, group: work}]
-"""
-SOLUTION = '''\
-"""One exercise."""
-
-from autograder.exercises import alternative, exercise, mistake
-
-
-@exercise
-def double(X):
-    return 2 * X
-
-
-@alternative(of=double)
-def added(X):
-    return X + X
-
-
-@mistake(of=double, zh="这是平方。", en="This is the square.")
-def squared(X):
-    return X * X
-'''
-HIDDEN = '''\
-import pytest
-
-from autograder.judge import expect
-
-
-@pytest.mark.exercise("double")
-def test_twice(student, draw):
-    """结果是输入的两倍。
-
-    The result is twice the input.
-    """
-    X = draw(3)
-    expect.close(student.double(X), 2 * X)
-'''
-ANSWERS = {
-    "right": "def double(X):\n    return X + X",
-    "square": "def double(X):\n    return X * X",
-    "exits": "import os\nos._exit(3)",
-    "hangs": "def double(X):\n    while True:\n        pass",
-    "raises": "def double(X):\n    raise KeyError(X)",
-    "untouched": None,
-}
-
-
-def _notebook() -> nbformat.NotebookNode:
-    def meta(grade_id, **flags):
-        roles = {"grade": False, "solution": False, "locked": False, "task": False} | flags
-        return {"nbgrader": {"grade_id": grade_id, "schema_version": 3} | roles}
-
-    v4 = nbformat.v4
-    stub = "def double(X):\n    ### BEGIN SOLUTION\n    return 2 * X\n    ### END SOLUTION"
-    return v4.new_notebook(
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
-        cells=[
-            v4.new_code_cell(stub, metadata=meta("double_answer", solution=True)),
-            v4.new_code_cell("double(2)", metadata=meta("double", grade=True, locked=True, points=2)),
-        ],
-    )
-
-
-@pytest.fixture(scope="module")
-def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("tiny")
-    for name in ("source/a1", "solutions/a1", "tests/hidden/a1"):
-        (root / name).mkdir(parents=True)
-    (root / "course.yaml").write_text(COURSE, encoding="utf-8")
-    (root / "solutions/a1/double.py").write_text(SOLUTION, encoding="utf-8")
-    (root / "tests/hidden/a1/test_double.py").write_text(HIDDEN, encoding="utf-8")
-    nbformat.write(_notebook(), root / "source/a1/n1.ipynb")
-    course = Course.load(root)
-    release(course, "a1")
-    released = Assignment.load(root, "a1").notebooks["n1"]
-    for student, answer in ANSWERS.items():
-        folder = root / "submitted" / student / "a1"
-        folder.mkdir(parents=True)
-        for cell in (notebook := nbformat.from_dict(released)).cells:
-            if is_solution(cell) and answer is not None:
-                cell.source = answer
-        nbformat.write(notebook, folder / "n1.ipynb")
-        released = Assignment.load(root, "a1").notebooks["n1"]
-    return root
-
-
-@pytest.fixture
-def course(_template: Path, tmp_path: Path) -> Course:
-    return Course.load(Path(shutil.copytree(_template, tmp_path / "course")))
-
-
-@pytest.fixture(scope="module")
-def undisturbed(_template: Path, tmp_path_factory: pytest.TempPathFactory):
-    """The gradebook and the verdicts of a run in which nothing happened."""
-    course = Course.load(Path(shutil.copytree(_template, tmp_path_factory.mktemp("undisturbed") / "course")))
-    list(_grade(course, local_pool(2)))
-    return _gradebook(course), _statuses(course)
-
-
-def _grade(course: Course, make_pool, workers: int = 2):
-    return grade_class(course, Assignment.load(course.root, "a1"), make_pool, workers=workers)
-
-
-def _gradebook(course: Course):
-    with Book(course) as book:
-        return {row.student: (row.penalty, row.cells) for row in book.rows("a1") if row.has_submission}
-
-
-def _statuses(course: Course):
-    from autograder.grading.verdicts import verdicts
-
-    return [(v.student, v.notebook, v.status, v.points) for v in verdicts(course, "a1")]
+from autograder.sandbox import SandboxUnavailable
+from autograder.text import Text
+from tests.integration.tinycourse import ANSWERS, calls, grade, gradebook, statuses
 
 
 def test_the_undisturbed_class_is_as_designed(undisturbed):
@@ -165,12 +41,13 @@ def test_a_killed_run_goes_on_where_it_was(course, undisturbed, students_before)
     before = {p: p.stat().st_mtime_ns for p in course.root.glob("verdicts/*/a1/n1.json")}
     assert students_before <= len(before) < len(ANSWERS), "killed midway"
     _, left = psutil.wait_procs(kin, timeout=20)
+    left = [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
     assert left == [], "its workers and their kernels end with it"
-    done = list(_grade(course, local_pool(2)))
+    done = list(grade(course, local_pool(2)))
     assert {each.student for each in done if not each.fresh} == {path.parts[-3] for path in before}
     assert sorted(each.student for each in done) == sorted(ANSWERS)
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert (_gradebook(course), _statuses(course)) == undisturbed
+    assert (gradebook(course), statuses(course)) == undisturbed
 
 
 def test_killed_between_gradebook_and_verdict(course, undisturbed, monkeypatch):
@@ -182,57 +59,35 @@ def test_killed_between_gradebook_and_verdict(course, undisturbed, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("autograder.grading.run.write_verdict", killed)
         with pytest.raises(KeyboardInterrupt):
-            list(_grade(course, local_pool(1), workers=1))
-    assert len(_gradebook(course)) == 1
-    assert _statuses(course) == []
-    assert [each.fresh for each in _grade(course, local_pool(2))] == [True] * len(ANSWERS)
-    assert (_gradebook(course), _statuses(course)) == undisturbed
-
-
-def counting(setup: Setup, student: str, notebooks):
-    """What a worker does, each call noted; it ends its process for every student with a file ``lose/<student>``, once for each line there."""
-    with (Path(setup.root) / "calls").open("a") as calls:
-        calls.write(f"{student}\n")
-    lose = Path(setup.root) / "lose" / student
-    if lose.exists() and (left := lose.read_text().splitlines()):
-        lose.write_text("\n".join(left[1:]))
-        os._exit(9)
-    return grade_submission(setup, student, notebooks)
-
-
-def _calls(course: Course) -> Counter[str]:
-    return Counter((course.root / "calls").read_text().split())
-
-
-@pytest.fixture
-def counted(course, monkeypatch):
-    monkeypatch.setattr("autograder.grading.run.grade_submission", counting)
-    (course.root / "lose").mkdir()
-    return course
+            list(grade(course, local_pool(1), workers=1))
+    assert len(gradebook(course)) == 1
+    assert statuses(course) == []
+    assert [each.fresh for each in grade(course, local_pool(2))] == [True] * len(ANSWERS)
+    assert (gradebook(course), statuses(course)) == undisturbed
 
 
 def test_what_fails_for_a_student_is_not_tried_again(counted, undisturbed):
-    list(_grade(counted, local_pool(2)))
-    assert _calls(counted) == Counter(ANSWERS.keys())
-    assert (_gradebook(counted), _statuses(counted)) == undisturbed
+    list(grade(counted, local_pool(2)))
+    assert calls(counted) == Counter(ANSWERS.keys())
+    assert (gradebook(counted), statuses(counted)) == undisturbed
 
 
 def test_a_lost_worker_costs_nobody_anything(counted, undisturbed):
     (counted.root / "lose" / "right").write_text("once")
-    list(_grade(counted, local_pool(2)))
-    assert (_gradebook(counted), _statuses(counted)) == undisturbed
-    assert _calls(counted)["right"] == 2
+    list(grade(counted, local_pool(2)))
+    assert (gradebook(counted), statuses(counted)) == undisturbed
+    assert calls(counted)["right"] == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_who_ends_every_worker_is_set_aside_and_nobody_else(counted, undisturbed, jobs):
     (counted.root / "lose" / "square").write_text("again\n" * 9)
-    done = {each.student: each.verdicts for each in _grade(counted, local_pool(jobs), workers=jobs)}
+    done = {each.student: each.verdicts for each in grade(counted, local_pool(jobs), workers=jobs)}
     (verdict,) = done.pop("square")
     assert verdict.status is Status.SET_ASIDE
     assert "No points were taken" in verdict.message.en
     assert {v.status for verdicts in done.values() for v in verdicts} == {Status.GRADED}
-    rows = _gradebook(counted)
+    rows = gradebook(counted)
     (cell,) = rows.pop("square")[1]
     assert (cell.auto, cell.needs_manual) == (None, True)
     assert rows == {student: row for student, row in undisturbed[0].items() if student != "square"}
@@ -254,5 +109,41 @@ def test_a_pool_that_breaks_while_the_writer_writes(counted, undisturbed, monkey
             return super().submit(*call)
 
     submitted: list[object] = []
-    list(_grade(counted, lambda: Breaking(1, mp_context=multiprocessing.get_context("spawn")), workers=1))
-    assert (_gradebook(counted), _statuses(counted)) == undisturbed
+    list(grade(counted, lambda: Breaking(1, mp_context=multiprocessing.get_context("spawn")), workers=1))
+    assert (gradebook(counted), statuses(counted)) == undisturbed
+
+
+def failing(setup: Setup, student: str, notebooks):
+    """What a worker does, with a fault of the grader's own for one student."""
+    with mock.patch.object(Grader, "grade", side_effect=ZeroDivisionError("a line of a hidden test")):
+        if student == "square":
+            return grade_submission(setup, student, notebooks)
+    return grade_submission(setup, student, notebooks)
+
+
+def test_the_graders_own_fault_costs_nobody_anything(course, undisturbed, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("autograder.grading.run.grade_submission", failing)
+        done = {each.student: each.verdicts for each in grade(course, local_pool(2))}
+    (verdict,) = done.pop("square")
+    assert (verdict.status, verdict.points) == (Status.MACHINE_FAULT, 0)
+    assert "The grader itself failed on this notebook (ZeroDivisionError). No points were taken" in verdict.message.en
+    assert "hidden" not in verdict.model_dump_json()
+    assert {v.status for verdicts in done.values() for v in verdicts} == {Status.GRADED}
+    rows = gradebook(course)
+    (cell,) = rows.pop("square")[1]
+    assert (cell.auto, cell.needs_manual) == (None, True)
+    assert rows == {student: row for student, row in undisturbed[0].items() if student != "square"}
+    assert [each.student for each in grade(course, local_pool(2)) if each.fresh] == ["square"], "graded again"
+    assert (gradebook(course), statuses(course)) == undisturbed
+
+
+def test_no_isolation_is_told_from_a_worker(course, monkeypatch):
+    monkeypatch.setattr("autograder.grading.run.grade_submission", unsandboxed)
+    with pytest.raises(SandboxUnavailable) as raised:
+        list(grade(course, local_pool(1)))
+    assert raised.value.text.zh == "没有"
+
+
+def unsandboxed(*args: object):
+    raise SandboxUnavailable(Text(zh="没有", en="none"))
