@@ -95,7 +95,7 @@ def press(formgrader: FrameLocator, row: str, button: str) -> None:
     formgrader.locator("tbody tr", has_text=row).locator(f".{button} a").click()
     expect(formgrader.locator(".modal.in .modal-title")).to_have_text("Success")
     formgrader.locator(".modal.in").get_by_text("OK", exact=True).click()
-    expect(formgrader.locator(".modal.in")).to_have_count(0)
+    expect(formgrader.locator(".modal-backdrop")).to_have_count(0)  # faded out
 
 
 def autograde(formgrader: FrameLocator) -> float:
