@@ -142,11 +142,12 @@ def _through_pool(
             if suspects and not running:
                 alone = suspects.pop()
                 running[_submit(pool, course, setup, alone)] = alone
-            while not suspects and len(running) < workers * _IN_FLIGHT:
-                handed = again.pop() if again else arrivals.take()
-                if handed is None:
-                    break
-                running[_submit(pool, course, setup, handed)] = handed
+            elif not suspects:
+                while len(running) < workers * _IN_FLIGHT:
+                    handed = again.pop() if again else arrivals.take()
+                    if handed is None:
+                        break
+                    running[_submit(pool, course, setup, handed)] = handed
             if arrivals.stopped:
                 for future in running:
                     future.cancel()  # what has begun is finished and written

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from unittest import mock
 
@@ -15,8 +15,10 @@ import psutil
 import pytest
 from watchfiles import watch
 
+from autograder.grading.assignment import Assignment
 from autograder.grading.grade import Grader
-from autograder.grading.run import local_pool
+from autograder.grading.run import _Listed, _through_pool, local_pool
+from autograder.grading.submissions import handed_in
 from autograder.grading.worker import Setup, grade_submission
 from autograder.judge.verdict import Status
 from autograder.sandbox import SandboxUnavailable
@@ -147,3 +149,36 @@ def test_no_isolation_is_told_from_a_worker(course, monkeypatch):
 
 def unsandboxed(*args: object):
     raise SandboxUnavailable(Text(zh="没有", en="none"))
+
+
+class Held(Executor):
+    """A pool whose work is done when somebody waits for it; the first of them breaks at the first wait."""
+
+    broken = False
+
+    def submit(self, function, /, setup, student, notebooks):
+        future = Future()
+        future.student = student
+        return future
+
+    @classmethod
+    def wait(cls, futures, return_when):
+        cls.waited.append([future.student for future in futures])
+        for future in list(futures)[: None if not cls.broken else 1]:
+            future.set_result(()) if cls.broken else future.set_exception(BrokenProcessPool("a process was lost"))
+        cls.broken = True
+        return wait(futures, return_when=return_when)
+
+
+def test_suspects_are_graded_alone_the_last_one_too(course, monkeypatch):
+    monkeypatch.setattr(Held, "waited", [], raising=False)
+    monkeypatch.setattr(Held, "broken", False)
+    monkeypatch.setattr("autograder.grading.run.wait", Held.wait)
+    assignment = Assignment.load(course.root, "a1")
+    setup = Setup(str(course.root), "a1", assignment.fingerprint, course.limits, False)
+    listed = _Listed(handed_in(course, assignment, student) for student in sorted(ANSWERS))
+    graded = [handed.student for handed, _ in _through_pool(course, setup, listed, Held, workers=1)]
+    suspects, *later = Held.waited
+    assert len(suspects) == 2
+    assert sorted(later[:2]) == [[student] for student in sorted(suspects)], "nobody else is graded beside a suspect"
+    assert sorted(graded) == sorted(ANSWERS)
