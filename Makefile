@@ -7,7 +7,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types tests attacks mutants docs test-browser test-hub test-slow test-many test-peer fuzz test-leak bench bench-leak clean setup
+.PHONY: demo test lint types tests attacks mutants docs test-browser test-hub test-runs test-slow test-many test-peer fuzz test-leak bench bench-leak clean setup
 
 demo: setup
 	@$(BIN)/autograder doctor
@@ -61,6 +61,10 @@ test-hub: setup node_modules/.bin/configurable-http-proxy
 
 node_modules/.bin/configurable-http-proxy:
 	@npm install --silent --no-save --no-fund --no-audit --prefix . configurable-http-proxy@5.1.0
+
+# class runs that are disturbed: killed, workers lost, on a Dask cluster, watched
+test-runs: setup
+	@$(BIN)/python -m pytest -m "slow or not slow" tests/integration/test_resume.py tests/integration/test_cluster.py tests/integration/test_watch.py
 
 test-slow: setup
 	@$(BIN)/python -m pytest -m slow --ignore=tests/integration/test_many.py

@@ -17,6 +17,8 @@ from autograder.grading.worker import Setup
 from autograder.judge.verdict import Status
 from tests.integration.tinycourse import ANSWERS, calls, grade, gradebook, statuses
 
+pytestmark = pytest.mark.slow  # each starts pools of grading processes: make test-runs
+
 
 @pytest.fixture(scope="module")
 def dask():

@@ -25,6 +25,8 @@ from autograder.sandbox import SandboxUnavailable
 from autograder.text import Text
 from tests.integration.tinycourse import ANSWERS, calls, grade, gradebook, statuses
 
+pytestmark = pytest.mark.slow  # each starts pools of grading processes: make test-runs
+
 
 def test_the_undisturbed_class_is_as_designed(undisturbed):
     cells = {student: (cell.auto, cell.needs_manual) for student, (_, (cell,)) in undisturbed[0].items()}

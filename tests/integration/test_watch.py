@@ -29,6 +29,8 @@ from autograder.grading.watch import Watch, watch_class
 from autograder.judge.verdict import Status
 from tests.integration.tinycourse import ANSWERS, answered, hand_in
 
+pytestmark = pytest.mark.slow  # each starts pools of grading processes: make test-runs
+
 _DEADLINE = 600.0
 
 
