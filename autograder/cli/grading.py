@@ -242,8 +242,7 @@ def table(done: list[Done]) -> None:
         shown.add_column(title.lang(language()), justify="right" if title.en == "score" else "left", overflow="fold")
     for each in done:
         earned, most = sum(v.points for v in each.verdicts), sum(v.max_points for v in each.verdicts)
-        short = [found if len(found) <= _FINDING else found[: _FINDING - 1] + "…" for found in findings(each)]
-        shown.add_row(Plain(each.student), f"{earned:g} / {most:g}", Plain("; ".join(short[:_FINDINGS])))
+        shown.add_row(Plain(each.student), f"{earned:g} / {most:g}", Plain("; ".join(findings(each)[:_FINDINGS])))
     Console(soft_wrap=False).print(shown)
     if by_hand := max(
         (sum(c.max_points for v in each.verdicts for c in v.cells if c.manual) for each in done), default=0
@@ -257,7 +256,8 @@ def table(done: list[Done]) -> None:
 
 
 def findings(done: Done) -> list[str]:
-    """What was found in a submission, in short."""
+    """What was found in a submission, each in a line that is safe to print: a student may have chosen its words."""
+    from autograder.feedback.render import plain
     from autograder.judge.verdict import Status
 
     found = []
@@ -272,7 +272,7 @@ def findings(done: Done) -> list[str]:
             found.append("NOT SANDBOXED")
     if repairs := sum(len(verdict.repairs) for verdict in done.verdicts):
         found.append(Text(zh=f"修复 {repairs} 处", en=f"{repairs} repaired").lang(language()))
-    return found
+    return [plain(" ".join(each.split()), _FINDING) for each in found]
 
 
 def _wrong(exercise: ExerciseVerdict) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,10 +42,10 @@ def handed_in(course: Course, assignment: Assignment, student: str) -> Handed:
     """One student's submission. A file under a name that no notebook has is matched by what is in it."""
     folder = course.folder("submitted", student, assignment.name)
     files = {path.stem: path for path in sorted(folder.glob("*.ipynb")) if path.is_file()}
-    found = {name: Notebook(name, _bytes(files[name])) for name in assignment.notebooks if name in files}
+    found = {name: Notebook(name, read_capped(files[name])) for name in assignment.notebooks if name in files}
     for stem, path in files.items():
         if stem not in assignment.notebooks and len(found) < len(assignment.notebooks):
-            data = _bytes(path)
+            data = read_capped(path)
             known = _identified(data, assignment)
             if known is not None and known not in found:
                 found[known] = Notebook(known, data, path.name)
@@ -54,8 +53,8 @@ def handed_in(course: Course, assignment: Assignment, student: str) -> Handed:
     return Handed(student, folder, _timestamp(folder), every)
 
 
-def _bytes(path: Path) -> bytes:
-    """The file's bytes, or as many as show that it is too large."""
+def read_capped(path: Path) -> bytes:
+    """A notebook's bytes, or as many as show that it is too large."""
     with path.open("rb") as file:
         return file.read(MAX_BYTES + 1)
 
@@ -70,9 +69,3 @@ def _timestamp(folder: Path) -> datetime | None:
         return parse_utc((folder / "timestamp.txt").read_text(encoding="utf-8").strip()).replace(tzinfo=UTC)
     except (OSError, ValueError):
         return None
-
-
-def everybody(course: Course, assignment: Assignment, only: Iterator[str] | None = None) -> Iterator[Handed]:
-    """The submissions of all students, or of those named."""
-    for student in only if only is not None else students(course, assignment.name):
-        yield handed_in(course, assignment, student)

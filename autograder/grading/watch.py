@@ -7,6 +7,7 @@ nothing is graded that is still being copied.
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import time
@@ -27,7 +28,7 @@ from autograder.grading.assignment import Assignment
 from autograder.grading.exchange import Exchange
 from autograder.grading.pages import graded_students, write_pages
 from autograder.grading.run import Done, find, grade_arrivals
-from autograder.grading.submissions import Handed, handed_in
+from autograder.grading.submissions import Handed, handed_in, read_capped
 from autograder.grading.verdicts import verdict_path
 from autograder.grading.worker import Setup, warm_up
 from autograder.text import Text
@@ -35,6 +36,7 @@ from autograder.text import Text
 _QUIET_SECONDS = 0.2  # for a submission with all its files
 _PATIENCE_SECONDS = 5.0  # for one that lacks some, or whose files end midway
 _RESCAN_SECONDS = 5.0
+_FILES = 1000
 
 Stamp = tuple[tuple[str, int, int, int], ...]
 
@@ -214,7 +216,7 @@ class Watch:
             if folder.parent == self._inbound:  # `nbgrader submit` writes these two last
                 return all((folder / name).stat().st_size > 0 for name in (TIMESTAMP, SECRET))
             for name in self._assignment.notebooks:
-                json.loads((folder / f"{name}.ipynb").read_bytes())
+                json.loads(read_capped(folder / f"{name}.ipynb"))
         except (OSError, ValueError, RecursionError):
             return False
         return True
@@ -276,9 +278,9 @@ class Watch:
 
 
 def _stamp(folder: Path) -> Stamp:
-    """Changes whenever a file in it does."""
+    """Changes whenever a file in it does; of a folder with very many, some are looked at."""
     try:
-        there = [(path.name, path.stat()) for path in sorted(folder.iterdir())]
+        there = [(path.name, path.lstat()) for path in sorted(itertools.islice(folder.iterdir(), _FILES))]
     except OSError:
         return ()
     return tuple((name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in there)

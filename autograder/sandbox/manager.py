@@ -153,7 +153,9 @@ class SandboxClient(AsyncKernelClient):
     def has_answered(self, request: str) -> bool:
         """Whether the reply to this request has come, without waiting for it. To be asked while no cell runs: what came before is dropped."""
         channel: zmq.Socket[bytes] = zmq.Socket.shadow(self.shell_channel.socket)  # the same without asyncio
-        while channel.poll(0):
+        for _ in range(_QUEUED_MESSAGES):  # a kernel may send without end: the rest can wait for the next look
+            if not channel.poll(0):
+                break
             message = read_message(self.session, channel.recv_multipart(zmq.NOBLOCK))
             if message is not None and message["parent_header"].get("msg_id") == request:
                 return True

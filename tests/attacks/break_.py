@@ -21,6 +21,17 @@ _IGNORE = "for s in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):\n    signal
 _DAEMON = "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        for s in range(1, 32):\n            if s not in (9, 19):\n                signal.signal(s, signal.SIG_IGN)\n        time.sleep(600)\n    os._exit(0)"
 
 # what the cell does, and whether the other answer of the notebook has to survive it
+_ANSWERS = """
+import autograder.judge.agent as agent
+
+def serve(listener, namespace):
+    kernel = get_ipython().kernel
+    identity = kernel._parent_ident["shell"]
+    while True:
+        kernel.session.send(kernel.shell_stream.socket, "execute_reply", {"status": "ok"}, ident=identity)
+
+agent.serve = serve
+"""
 _CELL = {
     "ends the process": ("os._exit(0)", True),
     "exits": ("exit()", True),
@@ -32,6 +43,7 @@ _CELL = {
     "closes every open file": ("os.closerange(0, 600)", True),
     "closes the judge's socket": ("os.close(int(os.environ['AUTOGRADER_AGENT_FD']))", False),
     "names another file as the judge's socket": ("os.environ['AUTOGRADER_AGENT_FD'] = '0'", False),
+    "answers the kernel's client without end instead of serving": (_ANSWERS, False),
     "leaves daemons": (_DAEMON, True),
     "hangs at the end": ("import atexit\natexit.register(time.sleep, 600)", True),
     "changes answers from a thread": (

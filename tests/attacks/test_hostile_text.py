@@ -8,7 +8,9 @@ from html.parser import HTMLParser
 import nbformat
 import pytest
 
+from autograder.cli.grading import findings
 from autograder.feedback.page import page
+from autograder.grading.run import Done
 from autograder.judge.verdict import Verdict
 from tests.attacks.range import WRONG, notebook_of, opened
 
@@ -88,6 +90,9 @@ def test_no_text_acts_or_hides(attacked, way):
         assert not {c for c in html if c in "\u202e\u2066\u200f\u200b\ufeff\x1b\x00\x01\x07\x08"}, name
         assert len(html) < 200_000, name
         assert html.encode()
+        said = findings(Done("s", (graded.verdict,), fresh=True))
+        assert said, name
+        assert all(each.isprintable() and len(each) < 100 for each in said), name
         written = graded.verdict.model_dump_json()
         assert len(written) < 100_000, name
         assert Verdict.model_validate_json(written) == graded.verdict, name
