@@ -41,3 +41,8 @@ class Text:
 
     def __str__(self) -> str:
         return f"{self.zh} / {self.en}"
+
+
+def run_on(left: str, right: str) -> str:
+    """Two pieces of one Chinese sentence, with a space where a Latin letter and a Chinese one would touch."""
+    return f"{left} {right}" if left[-1:].isascii() != right[:1].isascii() else left + right

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from autograder.text import Text
+from autograder.text import Text, run_on
 
 RESULT = Text(zh="结果", en="the result")
 # Rounding at the sizes of a notebook's examples; the hidden tests are stricter
@@ -42,7 +42,7 @@ def _difference(got: Any, want: Any, what: Text) -> Difference | None:
     if got is None and want is not None:
         return Difference(
             Text(
-                zh=f"{what.zh}是 None：函数最后有没有写 return？",
+                zh=run_on(what.zh, "是 None：函数最后有没有写 return？"),
                 en=f"{what.en} is None: does the function end with a return?",
             )
         )
@@ -82,7 +82,7 @@ def _tuple(got: Any, want: tuple[Any, ...], what: Text) -> Difference | None:
         came = f"{len(got)}" if isinstance(got, tuple | list) else describe(got)
         return Difference(
             Text(
-                zh=f"{what.zh}应是 {len(want)} 个值，得到 {came}。",
+                zh=run_on(what.zh, f"应是 {len(want)} 个值，得到 {came}。"),
                 en=f"{what.en} should be {len(want)} values, got {came}.",
             )
         )
@@ -105,7 +105,7 @@ def _number(got: Any, want: numbers.Real, what: Text) -> Difference | None:
         kind = "bool" if isinstance(want, bool) else Text(zh="一个数", en="a number")
         return Difference(
             Text(
-                zh=f"{what.zh}应是{kind if isinstance(kind, str) else kind.zh}，得到 {describe(got)}。",
+                zh=run_on(what.zh, f"应是{kind if isinstance(kind, str) else kind.zh}，得到 {describe(got)}。"),
                 en=f"{what.en} should be {kind if isinstance(kind, str) else kind.en}, got {describe(got)}.",
             )
         )
@@ -124,7 +124,9 @@ def _tensor(got: Any, want: torch.Tensor, what: Text, exact_dtype: bool) -> Diff
     if not isinstance(got, torch.Tensor):
         return Difference(
             Text(
-                zh=f"{what.zh}应是形状为 {tuple(want.shape)} 的张量，得到 {describe(got)}（{type(got).__name__}）。",
+                zh=run_on(
+                    what.zh, f"应是形状为 {tuple(want.shape)} 的张量，得到 {describe(got)}（{type(got).__name__}）。"
+                ),
                 en=f"{what.en} should be a tensor of shape {tuple(want.shape)}, got {describe(got)} ({type(got).__name__}).",
             )
         )
@@ -132,7 +134,7 @@ def _tensor(got: Any, want: torch.Tensor, what: Text, exact_dtype: bool) -> Diff
     if got.shape != want.shape:
         return Difference(
             Text(
-                zh=f"{what.zh}的形状应是 {tuple(want.shape)}，得到 {tuple(got.shape)}。",
+                zh=run_on(what.zh, f"的形状应是 {tuple(want.shape)}，得到 {tuple(got.shape)}。"),
                 en=f"{what.en} should have shape {tuple(want.shape)}, got {tuple(got.shape)}.",
             )
         )
@@ -141,7 +143,7 @@ def _tensor(got: Any, want: torch.Tensor, what: Text, exact_dtype: bool) -> Diff
         wanted = Text(zh=name, en=f"dtype {name}") if exact_dtype else _FAMILIES[_family(want.dtype)]
         return Difference(
             Text(
-                zh=f"{what.zh}的 dtype 应是{wanted.zh}，得到 {came}。",
+                zh=run_on(what.zh, f"的 dtype 应是{wanted.zh}，得到 {came}。"),
                 en=f"{what.en} should have {wanted.en}, got {came}.",
             )
         )
@@ -152,11 +154,11 @@ def _tensor(got: Any, want: torch.Tensor, what: Text, exact_dtype: bool) -> Diff
 def _first_row(got: torch.Tensor, want: torch.Tensor, wrong: torch.Tensor, what: Text) -> Difference:
     at = wrong.nonzero()[0].tolist()
     count = Text(
-        zh=f"{what.zh}有 {int(wrong.sum())}/{wrong.numel()} 个数不对",
+        zh=run_on(what.zh, f"有 {int(wrong.sum())}/{wrong.numel()} 个数不对"),
         en=f"{int(wrong.sum())} of {wrong.numel()} numbers of {what.en} are wrong",
     )
     if bool((got.isnan() & ~want.isnan()).any()):
-        count = Text(zh=f"{what.zh}里出现了 NaN", en=f"{what.en} contains NaN")
+        count = Text(zh=run_on(what.zh, "里出现了 NaN"), en=f"{what.en} contains NaN")
     row = tuple(at[:-1])
     if not row:
         place = Text(zh="", en="") if not at else Text(zh=f"，从下标 {at[0]} 开始", en=f", the first at index {at[0]}")
@@ -224,4 +226,4 @@ def _kind(nested: Sequence[Any]) -> torch.dtype:
 
 
 def _should_be(what: Text, wanted: str, came: str) -> Text:
-    return Text(zh=f"{what.zh}应是 {wanted}，得到 {came}。", en=f"{what.en} should be {wanted}, got {came}.")
+    return Text(zh=run_on(what.zh, f"应是 {wanted}，得到 {came}。"), en=f"{what.en} should be {wanted}, got {came}.")

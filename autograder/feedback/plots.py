@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from autograder.text import Text
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 220, 24, 24, 22, 46
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 220, 32, 32, 22, 46
 
 
 def histogram(

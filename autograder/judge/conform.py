@@ -8,7 +8,7 @@ import torch
 
 from autograder.judge.faults import Fault, StudentFault
 from autograder.judge.wire import Kept, Other, is_finite
-from autograder.text import Text
+from autograder.text import Text, run_on
 
 
 def conform(got: Any, want: Any, where: Text) -> Any:
@@ -60,7 +60,7 @@ def _tensor(got: Any, want: torch.Tensor, where: Text) -> torch.Tensor:
         raise StudentFault(
             Fault.SHAPE,
             Text(
-                zh=f"{where.zh}的形状应为 {shape(want)}，得到 {shape(got)}。",
+                zh=run_on(where.zh, f"的形状应为 {shape(want)}，得到 {shape(got)}。"),
                 en=f"{where.en} should have shape {shape(want)}, it has {shape(got)}.",
             ),
             shape(got),
@@ -69,7 +69,7 @@ def _tensor(got: Any, want: torch.Tensor, where: Text) -> torch.Tensor:
         raise StudentFault(
             Fault.DTYPE,
             Text(
-                zh=f"{where.zh}的 dtype 应为 {_dtype(want)}，得到 {_dtype(got)}。",
+                zh=run_on(where.zh, f"的 dtype 应为 {_dtype(want)}，得到 {_dtype(got)}。"),
                 en=f"{where.en} should have dtype {_dtype(want)}, it has {_dtype(got)}.",
             ),
             _dtype(got),
@@ -79,7 +79,7 @@ def _tensor(got: Any, want: torch.Tensor, where: Text) -> torch.Tensor:
         raise StudentFault(
             Fault.NONFINITE,
             Text(
-                zh=f"{where.zh}里出现了 {kind}，这里的每个数都应是有限的。",
+                zh=run_on(where.zh, f"里出现了 {kind}，这里的每个数都应是有限的。"),
                 en=f"{where.en} contains {kind}; every number in it should be finite.",
             ),
             kind,
@@ -98,7 +98,10 @@ def _number(got: Any, want: int | float, where: Text) -> int | float:
     if is_finite(want) and not is_finite(got):
         raise StudentFault(
             Fault.NONFINITE,
-            Text(zh=f"{where.zh}应是有限的数，得到 {got}。", en=f"{where.en} should be a finite number, it is {got}."),
+            Text(
+                zh=run_on(where.zh, f"应是有限的数，得到 {got}。"),
+                en=f"{where.en} should be a finite number, it is {got}.",
+            ),
             str(got),
         )
     return got
@@ -113,7 +116,8 @@ def _wrong_type(got: Any, want: Any, where: Text) -> StudentFault:
     return StudentFault(
         Fault.TYPE,
         Text(
-            zh=f"{where.zh}应是{expected.zh}，得到{came.zh}。", en=f"{where.en} should be {expected.en}, got {came.en}."
+            zh=run_on(where.zh, f"应是{expected.zh}，得到{came.zh}。"),
+            en=f"{where.en} should be {expected.en}, got {came.en}.",
         ),
         came.en,
     )
@@ -121,8 +125,8 @@ def _wrong_type(got: Any, want: Any, where: Text) -> StudentFault:
 
 def _part(where: Text, key: int | str) -> Text:
     if isinstance(key, str):
-        return Text(zh=f"{where.zh}的“{key}”", en=f"entry {key!r} of {where.en}")
-    return Text(zh=f"{where.zh}的第 {key + 1} 项", en=f"part {key + 1} of {where.en}")
+        return Text(zh=run_on(where.zh, f"的“{key}”"), en=f"entry {key!r} of {where.en}")
+    return Text(zh=run_on(where.zh, f"的第 {key + 1} 项"), en=f"part {key + 1} of {where.en}")
 
 
 def shape(tensor: torch.Tensor) -> str:

@@ -9,7 +9,7 @@ import torch
 
 from autograder.exercises.tolerance import is_close
 from autograder.judge.faults import Mismatch
-from autograder.text import Text
+from autograder.text import Text, run_on
 
 if TYPE_CHECKING:
     from autograder.leak import Report
@@ -105,7 +105,9 @@ def _size(difference: torch.Tensor) -> float:
 def _structure(what: Text, got: torch.Tensor, want: torch.Tensor) -> Text:
     came = f"{tuple(got.shape)} {str(got.dtype).removeprefix('torch.')}"
     expected = f"{tuple(want.shape)} {str(want.dtype).removeprefix('torch.')}"
-    return Text(zh=f"{what.zh}应为 {expected}，得到 {came}。", en=f"{what.en} should be {expected}, got {came}.")
+    return Text(
+        zh=run_on(what.zh, f"应为 {expected}，得到 {came}。"), en=f"{what.en} should be {expected}, got {came}."
+    )
 
 
 def _distance(what: Text, got: torch.Tensor, want: torch.Tensor) -> Text:
@@ -115,10 +117,10 @@ def _distance(what: Text, got: torch.Tensor, want: torch.Tensor) -> Text:
     wrong = int((got != want).sum()) if not got.is_floating_point() else int((apart > 0).sum())
     worst = float(apart.max())
     return Text(
-        zh=f"{what.zh}与应有的不同：{wrong}/{got.numel()} 个元素有差，最大相差 {worst:.3g}。",
-        en=f"{what.en} are not what they should be: {wrong} of {got.numel()} elements are off, by up to {worst:.3g}.",
+        zh=run_on(what.zh, f"与应有的不同：{wrong}/{got.numel()} 个元素有差，最大相差 {worst:.3g}。"),
+        en=f"{what.en}: {wrong} of {got.numel()} elements are not as expected, off by up to {worst:.3g}.",
     )
 
 
 def _differ(what: Text) -> Text:
-    return Text(zh=f"{what.zh}与应有的不同。", en=f"{what.en} are not what they should be.")
+    return Text(zh=run_on(what.zh, "与应有的不同。"), en=f"{what.en}: not as expected.")

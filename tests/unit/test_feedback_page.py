@@ -300,7 +300,7 @@ def test_cells_are_not_outlined_where_nearly_all_differ() -> None:
 
 def test_english_message_begins_like_a_sentence_unless_with_a_name() -> None:
     text = Reader(page(load("mistake")), "en").text
-    assert "The row sums are not what they should be" in text
+    assert "The row sums: 9 of 12 elements are not as expected" in text
     verdict = load("mistake")
     message = verdict.exercises[4].tests[0].message
     assert message
