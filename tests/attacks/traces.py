@@ -32,7 +32,7 @@ def traces(folders: Iterable[Path]) -> Counter[str]:
 
     A namespace lives as long as a process in it, a mount of it or a handle on it; so it is found by one of these.
     """
-    found = Counter(f"process {p.pid} {p.name()}" for p in _descendants())
+    found = Counter(_descendants())
     found.update(f"mount {line.split()[4]}" for line in Path("/proc/self/mountinfo").read_text().splitlines())
     found.update(f"file {path}" for folder in folders for path in folder.iterdir())
     found.update(f"file {path}" for folder in _SHARED if folder.is_dir() for path in _students(folder))
@@ -41,14 +41,15 @@ def traces(folders: Iterable[Path]) -> Counter[str]:
     return found
 
 
-def _descendants() -> Iterator[psutil.Process]:
+def _descendants() -> Iterator[str]:
+    """One that ends while it is looked at has left nothing."""
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             with contextlib.suppress(psutil.TimeoutExpired):
                 if process.status() == psutil.STATUS_ZOMBIE and process.ppid() == os.getpid():
                     process.wait(0)  # an orphan that has ended
             if process.status() != psutil.STATUS_ZOMBIE:
-                yield process
+                yield f"process {process.pid} {process.name()}"
 
 
 def _students(folder: Path) -> Iterator[Path]:

@@ -11,12 +11,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import psutil
 import pytest
 from watchfiles import watch
 
 from autograder.course import Course
 from tests.integration.tinycourse import ANSWERS, gradebook, hand_in, make_course, statuses
+from tests.processes import end
 
 STUDENTS = int(os.environ.get("STUDENTS", "2000"))
 SOUND = [ANSWERS[name] for name in ("right", "square", "raises", "untouched")]
@@ -47,10 +47,7 @@ def _run(course: Course, until: int | None = None) -> float:
             for _ in watch(course.root, step=100, debounce=500, rust_timeout=_DEADLINE_MS, yield_on_timeout=True):
                 if run.poll() is not None or len(_verdicts(course)) >= until:
                     break
-            kin = psutil.Process(run.pid).children(recursive=True)
-            run.send_signal(signal.SIGKILL)
-            _, left = psutil.wait_procs(kin, timeout=60)
-            assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
+            assert end(run, signal.SIGKILL) == []
     return time.monotonic() - start
 
 

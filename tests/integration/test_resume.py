@@ -11,7 +11,6 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from unittest import mock
 
-import psutil
 import pytest
 from watchfiles import watch
 
@@ -24,6 +23,7 @@ from autograder.judge.verdict import Status
 from autograder.sandbox import SandboxUnavailable
 from autograder.text import Text
 from tests.integration.tinycourse import ANSWERS, calls, grade, gradebook, statuses
+from tests.processes import end
 
 pytestmark = pytest.mark.slow  # each starts pools of grading processes: make test-runs
 
@@ -40,13 +40,9 @@ def test_a_killed_run_goes_on_where_it_was(course, undisturbed, students_before)
         for _ in watch(course.root, step=10, debounce=10, rust_timeout=120_000, yield_on_timeout=True):
             if run.poll() is not None or len(list(course.root.glob("verdicts/*/a1/n1.json"))) >= students_before:
                 break
-        kin = psutil.Process(run.pid).children(recursive=True)
-        run.send_signal(signal.SIGKILL)
+        assert end(run, signal.SIGKILL) == [], "its workers and their kernels end with it"
     before = {p: p.stat().st_mtime_ns for p in course.root.glob("verdicts/*/a1/n1.json")}
     assert students_before <= len(before) < len(ANSWERS), "killed midway"
-    _, left = psutil.wait_procs(kin, timeout=20)
-    left = [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
-    assert left == [], "its workers and their kernels end with it"
     done = list(grade(course, local_pool(2)))
     assert {each.student for each in done if not each.fresh} == {path.parts[-3] for path in before}
     assert sorted(each.student for each in done) == sorted(ANSWERS)

@@ -15,7 +15,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 from nbgrader.apps import NbGraderAPI
 from nbgrader.utils import temp_attrs
@@ -28,6 +27,7 @@ from autograder.grading.run import local_pool
 from autograder.grading.watch import Watch, watch_class
 from autograder.judge.verdict import Status
 from tests.integration.tinycourse import ANSWERS, answered, hand_in
+from tests.processes import end
 
 pytestmark = pytest.mark.slow  # each starts pools of grading processes: make test-runs
 
@@ -193,12 +193,8 @@ def test_the_command_ends_on_a_signal_and_goes_on_later(school):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as run:
         line = run.stdout.readline()
         assert re.fullmatch(r"\d\d:\d\d:\d\d right: 2 / 2\n", line)
-        kin = psutil.Process(run.pid).children(recursive=True)
-        run.send_signal(signal.SIGTERM)
-        assert run.wait(_DEADLINE) == 0
-        assert run.stdout.read() == ""
-    _, left = psutil.wait_procs(kin, timeout=60)
-    assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
+        assert end(run, signal.SIGTERM) == []
+        assert (run.returncode, run.stdout.read()) == (0, "")
     page = school.course.folder("feedback", "right", "a1", "n1.html")
     page.unlink()  # as if it had been killed before
     with watched(school.course) as graded:
