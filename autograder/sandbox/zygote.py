@@ -37,7 +37,10 @@ _USUAL = (
     "matplotlib.figure",  # but not pyplot nor matplotlib_inline, which look for a running IPython when imported
     "numpy.random",
     "pdb",
+    "pygments.formatters.terminal256",
+    "pygments.styles.default",
     "sqlite3",
+    "stack_data",
     "torch._dynamo",  # a second of imports, which torch puts off to the first optimizer
     "tornado.platform.asyncio",
     "zmq.asyncio",
